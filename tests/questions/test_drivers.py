@@ -311,4 +311,4 @@ def test_a_model_of_noise_is_shrunk_to_the_base_rate() -> None:
     made = analysed(planted.rows(5, World(tasks=24, effect=0.0)), fit=True).models
     assert made is not None
     brier = {(s.features, s.model): s.brier for s in made.scores}
-    assert brier["treatment", "logistic"] - brier["base rate", "none"] < 0.0035
+    assert brier["candidate", "logistic"] - brier["base rate", "none"] < 0.0035

@@ -105,7 +105,7 @@ def test_what_nobody_evaluated_did_not_fail(made: FailureMap) -> None:
 def test_candidates_are_told_apart_by_what_they_fail_by_at_the_tasks_of_both(made: FailureMap) -> None:
     told = " ".join(made.sentences)
     assert "A fails mostly with wrong place: 6 of 8, 75.0% (" in told
-    assert "B fails mostly with limit reached: 6 of 7, 85.7% [" in told
+    assert "B fails mostly with limit reached: 6 of 7, 85.7% (" in told
     assert (
         "A fails more often with wrong place than B" in told and "B fails more often with limit reached than A" in told
     )

@@ -33,7 +33,7 @@ PERMUTATIONS = 5
 _STRENGTHS = (0.003, 0.03, 0.3)
 """Values of C, chosen within the training tasks."""
 _RANGES = 10
-BASELINES = ("treatment", "prompt length", "task difficulty")
+BASELINES = ("candidate", "prompt length", "task difficulty")
 """Predictors known without looking at the attempt. Difficulty: how other attempts at the task did, if any."""
 _ALL = "baselines"
 
@@ -138,7 +138,7 @@ class _Study:
         columns: dict[str, list[float]] = {}
         self.columns: dict[str, list[int]] = {}
         treatments = sorted({a.treatment for a in attempts})
-        made = {"treatment": [[float(a.treatment == name) for a in attempts] for name in treatments]}
+        made = {"candidate": [[float(a.treatment == name) for a in attempts] for name in treatments]}
         lengths = [prompts.get(a.session_id) for a in attempts]
         made["prompt length"] = [[log1p(n) if n is not None else float("nan") for n in lengths]]
         # Success of other attempts at the task (Laplace-smoothed).
