@@ -610,7 +610,7 @@ def proposed(rows: Sequence[Row]) -> str:
     for level in levels:
         named = {folder: _model_in(folder, agents) for folder in level}
         if any(named.values()):
-            return _pattern_of({folder: model for folder, model in named.items() if model})
+            return _pattern_of({folder: model for folder, model in named.items() if model}, lacking)
     for level in levels:
         # The one field in which the names differ, if it names something.
         folders = sorted(level)
@@ -620,7 +620,7 @@ def proposed(rows: Sequence[Row]) -> str:
         columns = enumerate(zip(*parts, strict=True))
         differ = [at for at, values in columns if len({*values}) > 1 and not all(map(_NO_NAME.fullmatch, values))]
         if len(differ) == 1 and not any(_NO_NAME.fullmatch(fields[differ[0]]) for fields in parts):
-            return _pattern_of({folder: fields[differ[0]] for folder, fields in zip(folders, parts, strict=True)})
+            return _pattern_of({f: fields[differ[0]] for f, fields in zip(folders, parts, strict=True)}, lacking)
     return ""
 
 
@@ -646,18 +646,23 @@ def _model_in(folder: str, agents: set[str]) -> str:
     return ""
 
 
-def _pattern_of(models: Mapping[str, str]) -> str:
-    """Return one pattern that finds these models in these folders; else the folders, a line each."""
+def _pattern_of(models: Mapping[str, str], rows: Sequence[Row]) -> str:
+    """Return one pattern that finds these models in the roots of these attempts, by the depth of the folder where its
+    name alone is not enough; else the folders, a line each."""
     around = [(folder[: (at := folder.rindex(model))], folder[at + len(model) :]) for folder, model in models.items()]
     before = _alike([b[::-1] for b, _ in around])[::-1]
     after = _alike([a for _, a in around])
     before = before if all(b == before for b, _ in around) else f"*{before}"
     after = after if all(a == after for _, a in around) else f"{after}*"
-    pattern = f"**/{before}{{model_id}}{after}/**"
-    found = _pattern(pattern)
-    matches = {folder: found.fullmatch(f"/{folder}/") for folder in models}
-    if all(match is not None and match["model_id"] == models[folder] for folder, match in matches.items()):
-        return pattern
+    roots = {f"/{str(row['root']).strip('/')}" for row in rows}
+    wanted = {root: models[name] for root in roots for name in root.split("/") if name in models}
+    depths = {root[1:].split("/").index(name) for root in roots for name in root[1:].split("/") if name in models}
+    for above in ("**/", *("/" + "*/" * depth for depth in depths if len(depths) == 1)):
+        pattern = f"{above}{before}{{model_id}}{after}/**"
+        found = _pattern(pattern)
+        matches = {root: found.fullmatch(root) for root in wanted}
+        if all(match is not None and match["model_id"] == wanted[root] for root, match in matches.items()):
+            return pattern
     if len(models) > _MOST_FOLDERS:
         return ""
     lines = {f"**/{folder}/**": {"model_id": model} for folder, model in sorted(models.items())}
