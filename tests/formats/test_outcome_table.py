@@ -97,6 +97,9 @@ def test_a_near_miss_says_what_it_lacks(row: dict[str, Any], lacks: str) -> None
         as_csv([{"task_id": "x" * 400, "model": "m", "passed": True}] * 3),
         as_lines([{"task_id": "a", "model": "m", "passed": True}]),
         as_lines([{"task_id": {"a": 1}, "model": "m", "passed": True}] * 3),
+        as_lines(
+            [{"task_id": "a", "model": "m", "passed": True, "messages": '[{"role": "user", "content": "x"}]'}] * 3
+        ),
         b"task_id, model, passed\n",
         b"The task_id, the model and what passed are columns.\nSo it is,\nor not.\n",
         as_parquet([{"id": 1, "text": "x"}]),

@@ -57,6 +57,12 @@ SAYING: dict[str, tuple[str, str, str]] = {
         "cursor-agent: facts",
     ),
     "codex typed": (json.dumps({"session_id": "x", "ts": 1, "text": "hi"}) + "\n", "not_sessions", "codex: list"),
+    "mle-bench": ('{"total_runs": 1, "competition_reports": []}', "not_sessions", "MLE-bench: grading report"),
+    "mle-star": (
+        '{"task_type": "Tabular", "agent_model": "m", "workspace_dir": "w"}',
+        "not_sessions",
+        "MLE-STAR: state of a run",
+    ),
     "chatgpt": (
         json.dumps([{"title": "x", "mapping": {}, "current_node": "n"}]),
         "other_export",
@@ -102,7 +108,7 @@ def test_what_is_not_read_says_what_it_is(tmp_path: Path, capsys: pytest.Capture
     assert main(["analyze", str(there), "--no-report", "--store", str(tmp_path / "s"), "--quiet"]) == 1
     text = capsys.readouterr().err
     assert "1 git-ai: note on a commit: who wrote its lines, no session, as " in text
-    assert "5 of 5 more kinds" in text
+    assert "7 of 7 more kinds" in text
 
 
 def test_field_names_of_others_are_few_short_and_no_words_of_theirs() -> None:

@@ -727,6 +727,7 @@ def lying(*folders: str, agent: str | None = None, tasks: int = 4) -> list[dict[
         (("20260504_goose_gpt-5.1",), None, ["gpt-5.1"]),
         (("claude-code-opus-4.1", "codex-gpt-5"), None, ["gpt-5", "opus-4.1"]),
         (("claude-code__kimi-k2__high", "claude-code__glm-4.6__low"), "claude-code", ["glm-4.6", "kimi-k2"]),
+        (("gpt-5", "claude-sonnet-4-5"), None, ["claude-sonnet-4-5", "gpt-5"]),  # nothing around the names
         (("gpt-5-mini@day1", "gpt-5@day1"), None, ["gpt-5", "gpt-5-mini"]),
         (("eval_acme-large_v1", "eval_acme-small_v1"), None, ["acme-large", "acme-small"]),
         (("a_gpt-5", "gpt-5.1_x_y"), None, ["gpt-5", "gpt-5.1"]),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import posixpath
 
 from agentsignals.formats import Claim, Format, pieces_by
-from agentsignals.formats.columns import are_rows, columns_of, may_hold
+from agentsignals.formats.columns import are_rows, columns_of, may_hold, messages_of
 from agentsignals.formats.head import Head
 from agentsignals.formats.rows import first_rows, is_packed, schema_of
 
@@ -39,7 +39,7 @@ def claims(head: Head) -> Claim | None:
 def is_of_json(head: Head) -> bool:
     """Return whether a file is such a table in JSON. Formats whose rows have the same names ask this too."""
     rows = (head.items or head.records) if head.looks_like_json else []
-    if not rows or any(isinstance(rows[0][name], list) for name in may_hold(rows[0])):
+    if not rows or any(messages_of(rows[0][name]) for name in may_hold(rows[0])):
         return False
     columns = columns_of(list(rows[0]))
     if columns.lacks or not (columns.is_swe_bench or len(rows) > 1):
