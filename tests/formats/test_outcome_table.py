@@ -97,9 +97,6 @@ def test_a_near_miss_says_what_it_lacks(row: dict[str, Any], lacks: str) -> None
         as_csv([{"task_id": "x" * 400, "model": "m", "passed": True}] * 3),
         as_lines([{"task_id": "a", "model": "m", "passed": True}]),
         as_lines([{"task_id": {"a": 1}, "model": "m", "passed": True}] * 3),
-        as_lines(
-            [{"task_id": "a", "model": "m", "passed": True, "messages": '[{"role": "user", "content": "x"}]'}] * 3
-        ),
         b"task_id, model, passed\n",
         b"The task_id, the model and what passed are columns.\nSo it is,\nor not.\n",
         as_parquet([{"id": 1, "text": "x"}]),
@@ -108,6 +105,13 @@ def test_a_near_miss_says_what_it_lacks(row: dict[str, Any], lacks: str) -> None
 )
 def test_anything_else_is_no_table_of_outcomes(data: bytes) -> None:
     assert claimed(data) is None
+
+
+def test_outcomes_beside_conversations_as_text_are_a_table_of_conversations() -> None:
+    said = '[{"role": "user", "content": "x"}]'
+    assert claimed(as_lines([{"task_id": "a", "model": "m", "passed": True, "messages": said}] * 3)) == (
+        "conversation-table"
+    )
 
 
 def test_a_table_of_any_number_of_rows_ends(monkeypatch: pytest.MonkeyPatch) -> None:
