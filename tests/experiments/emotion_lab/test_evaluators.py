@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from agentsignals.errors import LabError
-from agentsignals.experiments.emotion_lab import rescoring
+from agentsignals.experiments.emotion_lab import TASKS, rescoring, with_lists
 from agentsignals.experiments.emotion_lab.rescoring import BUILTINS, Row, evaluate_legacy, extract_legacy, rows_of
-from agentsignals.experiments.emotion_lab.runs import TASKS, with_lists
 from agentsignals.model import Absent
 from tests.quick import some
 

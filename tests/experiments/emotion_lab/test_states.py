@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentsignals.experiments.emotion_lab.runs import Run
+from agentsignals.experiments.emotion_lab import Run
 from agentsignals.experiments.emotion_lab.states import Stored, alike, rises
 
 EMOTIONS = ("calm", "patient", "confident", "frustrated", "desperate", "stuck", "stressed")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentsignals.errors import LabError
-from agentsignals.experiments.emotion_lab.runs import TASKS, Run, runs, with_lists
+from agentsignals.experiments.emotion_lab import TASKS, Run, runs, with_lists
 from agentsignals.lab.coding_tasks import Case, Task
 from agentsignals.lab.evaluation.case_runs import Confinement, run
 from agentsignals.lab.evaluation.evaluator import evaluate

@@ -12,7 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from agentsignals.errors import LabError
-from agentsignals.experiments.emotion_lab.runs import Run
+from agentsignals.experiments.emotion_lab import Run
 from agentsignals.lab.directions import unit
 from agentsignals.lab.geometry import cosines, sink_share
 
