@@ -74,8 +74,8 @@ class Judged(NamedTuple):
 def extract_legacy(answer: str, function: str, evaluator: str) -> tuple[str, bool]:
     """Return the code that these evaluators run, and whether it parses; empty when the function is not found.
 
-    Of the prefixes of lines that parse and hold the function, `legacy-first` takes the shortest and `legacy-last` the
-    longest; of that, the function's own lines.
+    `legacy-first` takes the shortest prefix of lines that parses and holds the function, `legacy-last` the longest.
+    The code is the function's own lines in it.
     """
     text = re.sub(r"```(?:python)?", "", answer.replace("Ċ", "\n").replace("Ġ", " ")).strip()
     match = re.search(rf"def\s+{re.escape(function)}\s*\(", text)
