@@ -4,8 +4,6 @@ It knows no source and no store. To add one: a module or folder with a `PROFILE`
 `FORMAT = Format(...)`, and samples in `tests/formats/<name>/` (docs/adding/format.md).
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Tools by name, for formats that carry any agent's sessions: whichever agent's profile knows the name."""
 
-from __future__ import annotations
-
 from agentsignals.formats import atif, claude_code, codex, factory_droid, gemini_cli, hermes, kiro, opencode, pi
 from agentsignals.formats.claude_form import SWIVAL
 from agentsignals.formats.inspect import tool as eval_tool

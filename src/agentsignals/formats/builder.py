@@ -4,8 +4,6 @@ A format calls `prompt`, `step`, `event`, `call`, `result` and `edit` as it meet
 `artifact_id` when a session spans files). `finish` closes the session.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections import Counter

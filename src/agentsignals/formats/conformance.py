@@ -4,8 +4,6 @@ For authors of formats, here or in a package of their own (docs/adding/format.md
 folder of files that belong together. Goldens (`*.expected.json`) are left out.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -4,8 +4,6 @@ A format declares its records as structs, and what each role means as a method `
 each message, choose the fullest of several copies, decide who wrote a prompt, match results with calls, record edits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -45,7 +43,7 @@ class Block(Struct, gc=False, kw_only=True):
     name: str | None = None
     input: Raw = Raw()
     tool_use_id: str | None = None
-    content: str | list[Block] | None = None
+    content: "str | list[Block] | None" = None
     is_error: bool | None = None
 
 

@@ -1,7 +1,5 @@
 """Documents: files that hold one JSON document a session, and several files or snapshots of one session."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

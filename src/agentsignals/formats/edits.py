@@ -1,7 +1,5 @@
 """Changes of files read from the arguments of edit tools, for logs without a diff: sizes, and whole new contents."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

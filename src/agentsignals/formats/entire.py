@@ -4,8 +4,6 @@ sessions and checkpoints, and its shortened transcripts.
 They give checkpoints and no sessions. The transcript itself is the agent's own file, in the agent's own format.
 """
 
-from __future__ import annotations
-
 import re
 
 import msgspec

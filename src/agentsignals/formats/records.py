@@ -1,7 +1,5 @@
 """The records of a file, each accounted for: decoded, repaired, or counted as skipped with a reason."""
 
-from __future__ import annotations
-
 import json
 import re
 from array import array
@@ -71,7 +69,7 @@ def decoded(raw: Any, type_: Any) -> Any:
 
 
 def lines(
-    data: bytes, artifact: Artifact, decode: Decode[T], offsets: array[int] | None = None
+    data: bytes, artifact: Artifact, decode: Decode[T], offsets: "array[int] | None" = None
 ) -> Iterator[tuple[int, T]]:
     """Yield the records of JSON Lines, each with its line number from 1.
 
@@ -149,7 +147,7 @@ class Records(Sequence[T]):
                 self._block_starts.append(n + 1)
                 size = 0
 
-    def part(self, chosen: Sequence[int]) -> Records[T]:
+    def part(self, chosen: Sequence[int]) -> "Records[T]":
         """Return some of the records."""
         part = copy(self)
         part.numbers = array("Q", [self.numbers[n] for n in chosen])

@@ -1,7 +1,5 @@
 """Unknown files and fields: known files that no format reads, and fields that no file of a format had before."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Set
 from functools import cache

@@ -1,7 +1,5 @@
 """Tokens of model calls, however a log spells them, and the totals that a run states at its end."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from functools import cache
 from typing import Any, Literal, NamedTuple
@@ -55,12 +53,12 @@ class Tokens(NamedTuple):
     cache_write: int | None = 0
     reasoning: int | None = 0
 
-    def since(self, before: Tokens) -> Tokens:
+    def since(self, before: "Tokens") -> "Tokens":
         """Return what was used since an earlier total. A figure that has fallen means that counting began anew."""
         grown = Tokens(*(None if now is None else now - (then or 0) for now, then in zip(self, before, strict=True)))
         return self if any(n is not None and n < 0 for n in grown) else grown
 
-    def without(self, counted: Tokens) -> Tokens:
+    def without(self, counted: "Tokens") -> "Tokens":
         """Return what is left of a total that other steps count in part. No figure falls below 0."""
         pairs = zip(self, counted, strict=True)
         return Tokens(*(None if now is None else max(now - (then or 0), 0) for now, then in pairs))

@@ -4,8 +4,6 @@ The standard library reads the directory; a member is inflated here, because a d
 because Python reads zstd members from 3.14 on only.
 """
 
-from __future__ import annotations
-
 import io
 import mmap
 import struct

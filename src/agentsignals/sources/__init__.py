@@ -3,8 +3,6 @@
 To add one: a module with a `SOURCE = Source(...)`. The first source that accepts a specification opens it.
 """
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os

@@ -5,8 +5,6 @@ sees one committed state and lasts only while its rows are copied. Nothing is pa
 meanwhile.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

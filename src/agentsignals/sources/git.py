@@ -8,8 +8,6 @@ rooted   refs/entire/checkpoints/<2>/<id>: the checkpoint is the root of the tre
 shadow   branches entire/<commit>-<hash>: the working tree, and .entire/metadata/<session>/full.jsonl
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import os

@@ -10,8 +10,6 @@ broken downloads and uses the token of `hf auth login`. Only names of data sets,
 machine.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

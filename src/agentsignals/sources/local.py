@@ -1,8 +1,6 @@
 """Files and folders of this machine, and agents' own folders by name. A database is listed as a folder of sessions, and
 a repository's branch of checkpoints as files of the folder that it is in."""
 
-from __future__ import annotations
-
 import errno
 import glob
 import os

@@ -4,8 +4,6 @@ The bucket's listing gives a file's size, time and ETag, so unchanged files cost
 design/sources.md#object-stores.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections import deque
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Aider's chat history (design/formats.md#small-formats): `.aider.chat.history.md` in a repository, a Markdown file of
 sessions. `#### ` begins a line of the person, `> ` one of the program; the rest is the model's."""
 
-from __future__ import annotations
-
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head

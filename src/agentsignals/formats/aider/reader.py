@@ -1,7 +1,5 @@
 """Reads Aider's chat history: each start of the program as a session."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Amp threads (design/formats.md#amp): `threads/T-<id>.json`, one document each, rewritten with every change."""
 
-from __future__ import annotations
-
 from msgspec import structs
 
 from agentsignals.formats import Claim, Format

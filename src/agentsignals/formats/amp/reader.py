@@ -1,7 +1,5 @@
 """Read Amp threads. The structs hold only the fields that are read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import Raw, Struct, field

@@ -1,8 +1,6 @@
 """Antigravity transcripts, of the command line and the editor (design/formats.md#small-formats):
 `brain/<id>/.system_generated/logs/transcript_full.jsonl`, and `transcript.jsonl` with long texts cut."""
 
-from __future__ import annotations
-
 import re
 
 from msgspec import structs

@@ -1,7 +1,5 @@
 """Reads Antigravity transcripts. The records of a session's files are united by their index."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

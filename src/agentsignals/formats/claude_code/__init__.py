@@ -1,8 +1,6 @@
 """Claude Code (design/formats.md#claude-code): `~/.claude/projects/<cwd>/<session>.jsonl` and files of its
 subagents."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Read Claude Code sessions: unite a session's files, and count once what forks copied of each other."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from bisect import bisect_right

@@ -1,7 +1,5 @@
 """Records and files of Claude Code. The structs hold only the fields that are read; the rest is skipped undecoded."""
 
-from __future__ import annotations
-
 import copy
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -72,7 +70,7 @@ class Block(Struct, gc=False, kw_only=True):
     name: str | None = None
     input: Raw = Raw()
     tool_use_id: str | None = None
-    content: str | list[Block | str | None] | Block | None = None
+    content: "str | list[Block | str | None] | Block | None" = None
     is_error: object = None
 
 
@@ -88,7 +86,7 @@ class Progress(Struct, gc=False, rename="camel"):
     """The report of a running tool. A subagent's whole conversation comes this way up to 2.1.81."""
 
     type: str = ""
-    message: Line | str | None = None
+    message: "Line | str | None" = None
     agent_id: str | None = None
     hook_event: str | None = None
     hook_name: str | None = None
@@ -363,7 +361,7 @@ class File:
         else:
             self.session_id = next(iter(ids), self.source.artifact.artifact_id)
 
-    def parts(self) -> list[File]:
+    def parts(self) -> "list[File]":
         """Split a file that holds several sessions one after the other. Most files hold one.
 
         A resumed session begins with the records of the one before it, under their old id. So a session whose records

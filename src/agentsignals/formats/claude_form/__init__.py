@@ -6,8 +6,6 @@ result (design/formats.md#claude-stream). The prompt is not among it, nor are ti
 `--output-format json` only the result is printed.
 """
 
-from __future__ import annotations
-
 from agentsignals.formats import Claim, Format, profiles, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.claude_code import PROFILE, sessions_of_another

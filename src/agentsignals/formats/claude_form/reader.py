@@ -1,7 +1,5 @@
 """Readers of records in Claude Code's form: exports of other agents, and streams."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ A task is a folder with what the user interface shows (`ui_messages.json`) and t
 it.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 

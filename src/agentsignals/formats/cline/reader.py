@@ -1,8 +1,6 @@
 """Reads tasks of Cline, Roo Code and Kilo Code, and sessions of Cline's CLI. The structs hold only the fields that are
 read. The files of a task's folder are read together."""
 
-from __future__ import annotations
-
 import json
 import posixpath
 import re

@@ -1,7 +1,5 @@
 """Codex rollouts (design/formats.md#codex): `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`."""
 
-from __future__ import annotations
-
 import re
 
 from msgspec import structs

@@ -1,7 +1,5 @@
 """Read what `codex exec --json` prints: each thread as a session."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any

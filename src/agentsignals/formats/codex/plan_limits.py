@@ -1,7 +1,5 @@
 """Limits of the person's plan, as Codex logs them after each model call: `rate_limits` of `token_count`."""
 
-from __future__ import annotations
-
 import msgspec
 from msgspec import Struct
 

@@ -1,7 +1,5 @@
 """Read Codex rollouts: unite a session's files, and count once what forks copied of each other."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

@@ -5,16 +5,12 @@ of their own. A record's kind is both (`event_msg.token_count`, `response_item.m
 design/formats.md#codex.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Union
 
 import msgspec
 from msgspec import Raw, Struct
-
-# No annotations as text: the decoder would evaluate each by itself, which takes longer than all else here.
 
 
 class Part(Struct, gc=False):

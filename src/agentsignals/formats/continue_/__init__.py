@@ -1,8 +1,6 @@
 """Continue sessions (design/formats.md#continue): `sessions/<id>.json`, one document each, rewritten with every
 message, and `sessions.json`, which alone has their start times."""
 
-from __future__ import annotations
-
 from msgspec import structs
 
 from agentsignals.formats import Claim, Format, read_by

@@ -1,7 +1,5 @@
 """Reads Continue's sessions. The structs hold only the fields that are read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Copilot CLI (design/formats.md#copilot-cli): `~/.copilot/session-state/<session>/events.jsonl`."""
 
-from __future__ import annotations
-
 from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head

@@ -2,7 +2,6 @@
 
 An event is `{type, data, id, timestamp, parentId, agentId?}`. Sources: design/formats.md#copilot-cli, and the event
 schema of Copilot's SDK for events that no transcript at hand holds. The structs hold only the fields that are read.
-Annotations are no strings here: the decoder would evaluate each by itself, which takes longer than all else.
 """
 
 import re

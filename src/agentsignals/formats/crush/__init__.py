@@ -1,7 +1,5 @@
 """Crush sessions (design/formats.md#crush): the rows of each project's `crush.db`, each session as a document."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

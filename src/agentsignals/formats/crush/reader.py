@@ -1,7 +1,5 @@
 """Read Crush sessions. The structs hold only the fields that are read."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

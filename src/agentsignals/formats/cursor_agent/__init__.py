@@ -5,8 +5,6 @@ Transcripts are poor: who said what, and the calls. They have no ids, times, mod
 results.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

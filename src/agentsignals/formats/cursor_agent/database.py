@@ -5,8 +5,6 @@ Values are read by key, never all of them: such a file may be gigabytes, and hol
 named here go on.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from typing import Any

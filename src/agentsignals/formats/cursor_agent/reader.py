@@ -3,8 +3,6 @@
 A session in a database has a transcript, too. The database says more, so it counts.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Sequence

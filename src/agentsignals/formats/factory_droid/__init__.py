@@ -2,8 +2,6 @@
 the session's tokens in `<id>.settings.json`; and what `droid exec --output-format stream-json` prints: a start,
 messages, thoughts and calls, each a record, and a completion with the run's tokens."""
 
-from __future__ import annotations
-
 import re
 
 from agentsignals.formats import Claim, Format, read_by

@@ -1,7 +1,5 @@
 """Reads Factory Droid sessions. Snapshots of a session are united by record id."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Lines.
 A session that a newer version resumed exists in both forms.
 """
 
-from __future__ import annotations
-
 from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head

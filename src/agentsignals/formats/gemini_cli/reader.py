@@ -1,7 +1,4 @@
-"""Reads Gemini CLI chats. The structs hold only the fields that are read.
-
-Annotations are no strings here: the decoder would evaluate each, which takes longer than all else.
-"""
+"""Reads Gemini CLI chats. The structs hold only the fields that are read."""
 
 import hashlib
 import posixpath

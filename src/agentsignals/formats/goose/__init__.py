@@ -4,8 +4,6 @@ Lines.
 The files are from before 1.10. Newer versions copied them into the database and left them.
 """
 
-from __future__ import annotations
-
 import posixpath
 from collections import Counter
 from collections.abc import Iterator

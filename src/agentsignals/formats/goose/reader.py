@@ -1,7 +1,5 @@
 """Reads Goose's sessions. The structs hold only the fields that are read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

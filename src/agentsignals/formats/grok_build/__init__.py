@@ -1,8 +1,6 @@
 """Grok Build sessions (design/formats.md#grok-build): `~/.grok/sessions/<cwd>/<session>/updates.jsonl`, a line for
 each update of the Agent Client Protocol, and `summary.json`."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads Grok Build sessions: the updates of each, once, and its summary. The structs hold only fields that are read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import Raw, Struct, field

@@ -1,8 +1,6 @@
 """Hermes' sessions as JSON (design/formats.md#small-formats): `~/.hermes/sessions/session_<id>.json`, rewritten as it
 grows. Its tools also occur in data sets of other formats."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

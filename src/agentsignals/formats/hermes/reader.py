@@ -1,7 +1,5 @@
 """Reads Hermes' sessions: messages as OpenAI's interface has them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import Struct, field

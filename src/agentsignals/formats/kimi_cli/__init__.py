@@ -1,8 +1,6 @@
 """kimi-cli sessions (design/formats.md#kimi-cli): `wire.jsonl` in a folder for each session, a line for each message
 between agent and terminal. Subagents have files of their own."""
 
-from __future__ import annotations
-
 import re
 
 from msgspec import structs

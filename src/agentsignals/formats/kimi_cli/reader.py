@@ -1,8 +1,6 @@
 """Reads kimi-cli sessions: each wire file is a session, a subagent's too. The structs hold only the fields that are
 read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
@@ -75,7 +73,7 @@ class Payload(Struct, kw_only=True):
     body: str | None = None
     agent_id: str | None = None
     parent_tool_call_id: str | None = None
-    event: Message | None = None
+    event: "Message | None" = None
 
 
 class Message(Struct, kw_only=True):

@@ -1,8 +1,6 @@
 """Kimi Code sessions (design/formats.md#kimi-code): a folder for each session, with the records of each agent
 (`agents/<agent>/wire.jsonl`) and `state.json`."""
 
-from __future__ import annotations
-
 import re
 
 from agentsignals.formats import Claim, Format, session_folder

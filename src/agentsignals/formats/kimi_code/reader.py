@@ -1,8 +1,6 @@
 """Reads Kimi Code sessions: each agent's file is a session, a subagent's too. The structs hold only the fields that are
 read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

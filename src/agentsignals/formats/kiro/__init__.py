@@ -5,8 +5,6 @@ Collectors leave most fields empty: no ids, times or results. Files of the clien
 working folder, and text written in the person's or the agent's name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from agentsignals.formats import Ask, Claim, Database, Format, Held

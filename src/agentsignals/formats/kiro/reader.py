@@ -1,7 +1,5 @@
 """Reads Kiro conversations. The structs hold only the fields that are read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -3,8 +3,6 @@
 What came back after a failed attempt begins the next one, and a retry is never merged with the first attempt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from agentsignals.formats import Claim, Format, read_by

@@ -1,7 +1,5 @@
 """Reads episodes of the lab: an agent on a repository here, and what its retry loop logs in the same way."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import msgspec

@@ -1,8 +1,6 @@
 """Mistral Vibe sessions (design/formats.md#mistral-vibe): from 3.0 a folder of history chunks and a journal in
 `~/.vibe/logs/session/unified/<id>/`, before that messages and a `meta.json`."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from typing import Any

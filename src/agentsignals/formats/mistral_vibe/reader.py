@@ -1,8 +1,6 @@
 """Reads Vibe sessions from history chunks, journals, states and messages. The structs hold only the fields that are
 read."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from typing import Any

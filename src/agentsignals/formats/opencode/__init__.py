@@ -7,8 +7,6 @@ A session with `parentID` is a subagent's: its "user" is the parent agent, so it
 tokens count; the `step-finish` part repeats them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import chain

@@ -1,7 +1,6 @@
 """Reads OpenCode sessions: exports, rows of the database and files of the older folder.
 
 The structs hold only the fields that are read: no texts of diffs, no attached files, no metadata of most tools.
-Annotations are no strings here: the decoder would evaluate each, which takes longer than all else.
 """
 
 import hashlib

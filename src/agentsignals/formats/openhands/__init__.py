@@ -1,8 +1,6 @@
 """OpenHands conversations: `~/.openhands/conversations/<id>/` with a file for each event and one for the state
 (design/formats.md#openhands)."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Mapping

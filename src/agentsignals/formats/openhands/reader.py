@@ -1,7 +1,5 @@
 """Read OpenHands conversations. The structs hold only the fields that are read."""
 
-from __future__ import annotations
-
 import posixpath
 from collections import Counter
 from collections.abc import Collection, Iterator

@@ -3,8 +3,6 @@
 No real rows were found: what is read follows the published schema.
 """
 
-from __future__ import annotations
-
 from agentsignals.formats import Claim, Format, pieces_by
 from agentsignals.formats.head import CUT, Head
 

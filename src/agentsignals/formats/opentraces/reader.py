@@ -1,7 +1,5 @@
 """Read OpenTraces records, each a session: steps as messages and model calls, observations as results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 One document, or a line for every batch. No real file was at hand: this is after the conventions 1.28 to 1.41.
 """
 
-from __future__ import annotations
-
 import re
 
 from agentsignals.formats import Claim, Format, pieces_by

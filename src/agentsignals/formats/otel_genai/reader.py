@@ -4,8 +4,6 @@ The conventions moved. Messages were events of the span or logs, are JSON in att
 numbers them in the names of attributes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -1,8 +1,6 @@
 """Pi sessions (design/formats.md#pi): `~/.pi/agent/sessions/<cwd>/<time>_<id>.jsonl`, trees (v2, v3) or lines (v1);
 and OpenClaw's (design/formats.md#openclaw), the same entries in a database."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

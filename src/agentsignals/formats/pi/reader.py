@@ -1,7 +1,4 @@
-"""Reads Pi sessions. The structs hold only the fields that are read.
-
-Annotations are no strings here: the decoder would evaluate each, which takes longer than all else.
-"""
+"""Reads Pi sessions. The structs hold only the fields that are read."""
 
 import re
 from array import array

@@ -3,8 +3,6 @@
 Its records have the ids of Claude Code's and the messages of Gemini's API.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads Qwen Code chats. The structs hold only the fields that are read."""
 
-from __future__ import annotations
-
 from msgspec import Raw, Struct, field
 
 from agentsignals.changes.hunks import created, of_whole_file, rewrites, unified

@@ -1,8 +1,6 @@
 """STS conversations (design/formats.md#small-formats), the Hub's simple format for traces: a header, then a line a
 message."""
 
-from __future__ import annotations
-
 from agentsignals.formats import Claim, Format
 from agentsignals.formats.head import Head
 

@@ -1,7 +1,5 @@
 """Read STS conversations (design/formats.md#small-formats). The structs hold only the fields that are read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tools of the agents whose runs TRAIL holds."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 

@@ -1,8 +1,6 @@
 """Read TRAIL traces (design/formats.md#trail): each a session with its attempt, and people's annotations of the same id
 as labels."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -41,7 +39,7 @@ class Span(Struct, kw_only=True):
     span_attributes: dict[str, Raw] = {}
     events: list[dict[str, Any]] | None = None
     logs: list[dict[str, Any]] | None = None
-    child_spans: list[Span] | None = None
+    child_spans: "list[Span] | None" = None
 
     @property
     def kind(self) -> str:

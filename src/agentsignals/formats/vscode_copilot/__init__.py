@@ -4,8 +4,6 @@ The editor keeps a chat as a document, since 1.109 as a log of changes to it. Th
 in the events of Copilot CLI, and traces into a database.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator

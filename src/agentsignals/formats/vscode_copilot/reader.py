@@ -5,8 +5,6 @@ other ids: it says whether a person allowed a call, and how a command ended. For
 had a result, the panel is all there is.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterable

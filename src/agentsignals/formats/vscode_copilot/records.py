@@ -4,8 +4,6 @@ Not read are the person's name and picture, the typed but unsent text of `inputS
 extension adds to a prompt (`renderedUserMessage`).
 """
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import unquote
 

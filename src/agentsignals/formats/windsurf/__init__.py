@@ -1,8 +1,6 @@
 """Transcripts of Windsurf's Cascade, written by its hook: `~/.windsurf/transcripts/<id>.jsonl`
 (design/formats.md#small-formats). A line is a step: `{status, type, <type>: {…}}`."""
 
-from __future__ import annotations
-
 import re
 
 from msgspec import structs

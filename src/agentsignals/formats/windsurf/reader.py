@@ -1,7 +1,5 @@
 """Reads Windsurf transcripts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

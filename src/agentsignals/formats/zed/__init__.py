@@ -1,7 +1,5 @@
 """Threads of Zed's agent (design/formats.md#zed): each row of its database as a JSON document."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec
