@@ -32,6 +32,13 @@ REDACTED = "REDACTED"
 _LIST = re.compile(rb"[\xef\xbb\xbf\s]{0,64}\[\s{0,64}\{")
 
 
+class Part(Struct, gc=False):
+    """A part of a message: a text, or something attached, which is not decoded."""
+
+    type: str = ""
+    text: str | None = None
+
+
 class Snapshot(Struct, Generic[T]):
     """A file's account of a session at the time it was written."""
 

@@ -78,7 +78,7 @@ def claims(head: Head) -> Claim | None:
         return None
     session_id = None if is_compact or of_checkpoint else head.document.get("session_id")
     named = session_id if isinstance(session_id, str) else ""
-    return Claim(keys=[f"session:{_without_date(named)}"] if named else [], by_folder=True)
+    return Claim(keys=[f"session:{undated_session_id(named)}"] if named else [], by_folder=True)
 
 
 def read(inputs: list[Input]) -> Reading:
@@ -101,7 +101,7 @@ def read(inputs: list[Input]) -> Reading:
             kind = "task"
         saw(source.artifact, f"entire.{kind}")
         if kind == "session" and metadata.session_id and metadata.checkpoint_id:
-            checkpoints = by_session.setdefault(_without_date(metadata.session_id), {})
+            checkpoints = by_session.setdefault(undated_session_id(metadata.session_id), {})
             usage, lines_of = metadata.token_usage or Usage(), metadata.initial_attribution or Attribution()
             start = metadata.checkpoint_transcript_start
             counted = {name: getattr(lines_of, name) for name in Attribution.__struct_fields__}
@@ -133,8 +133,8 @@ def _when(row: Checkpoint) -> tuple[int, str]:
     return row.created_at or 0, row.checkpoint_id
 
 
-def _without_date(session_id: str) -> str:
-    """Return the agent's own session id. Before February 2026 Entire put the day in front of it."""
+def undated_session_id(session_id: str) -> str:
+    """Return the agent's own session id. Before February 2026 Entire put the date in front of it."""
     return _DATE.sub("", session_id, count=1)
 
 

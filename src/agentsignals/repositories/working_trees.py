@@ -18,10 +18,10 @@ from agentsignals.changes.git import Commit, FileChange
 from agentsignals.changes.hunks import edit_texts, patched
 from agentsignals.changes.worktrees import Naming, Tree, plain_folder
 from agentsignals.errors import SourceError
+from agentsignals.formats.entire import undated_session_id
 from agentsignals.model import Edit, Session, ToolCall, from_iso
 from agentsignals.shell import parse
 from agentsignals.sources import RawFile, open_source, read
-from agentsignals.sources import git as checkpoints
 from agentsignals.store.tables import CommitRow
 
 Kind = Literal["write", "append", "replace", "insert", "substitute", "delete", "rename", "shell"]
@@ -279,7 +279,7 @@ def recorded(spec: str) -> list[Recorded]:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         if metadata.checkpoint_id and metadata.session_id:
-            key = metadata.checkpoint_id, checkpoints.undated_session_id(metadata.session_id)
+            key = metadata.checkpoint_id, undated_session_id(metadata.session_id)
             earlier = records.get(key)
             if earlier is None or earlier.attributed is None:
                 made = from_iso(metadata.created_at)

@@ -16,10 +16,9 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import msgspec
 import platformdirs
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,6 +27,9 @@ from agentsignals import private_files
 from agentsignals.changes import git as objects
 from agentsignals.changes.git import GitError
 from agentsignals.errors import SourceError
+from agentsignals.formats.documents import inside, string
+from agentsignals.formats.entire import undated_session_id
+from agentsignals.formats.records import decoded
 from agentsignals.sources import RawFile, Source, Unreadable, path_of, storable_text, uri_of
 
 Kind = Literal["transcript", "compact", "metadata", "task"]
@@ -56,7 +58,6 @@ _FOLDERS = {
     "rooted": re.compile(r"(?:\d+/)?(?:tasks/(?:[^/]+/)?)?", re.DOTALL),
     "shadow": re.compile(r"\.entire/(?:metadata/(?:[^/]+/(?:tasks/(?:[^/]+/)?)?)?)?", re.DOTALL),
 }
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}-(?=.)")
 
 
 class CheckpointPath(Struct, frozen=True, kw_only=True):
@@ -114,11 +115,6 @@ def checkpoint_path(name: str, path: str, held: str = "") -> CheckpointPath | No
         chunk=int(part["chunk"] or 0),
         session=undated_session_id(part["session"]) if part.get("session") else None,
     )
-
-
-def undated_session_id(session_id: str) -> str:
-    """Return the agent's own session id. Before February 2026 Entire put the date in front of it."""
-    return _DATE.sub("", session_id, count=1)
 
 
 # A repository behind an address is fetched into a bare repository in the cache folder.
@@ -238,10 +234,6 @@ class _CheckpointFile(Struct, frozen=True):
     ref: str
     place: CheckpointPath
     oids: tuple[str, ...]
-
-
-class _Named(Struct):
-    session_id: str | None = None
 
 
 def accepts(spec: str) -> bool:
@@ -424,11 +416,7 @@ def _sessions(
     contents = objects.contents(repository.git_dir, [f.oids[0] for f in metadata])
     named: dict[tuple[str, str], str] = {}
     for file, content in zip(metadata, contents, strict=True):
-        try:
-            session_id = _named(content or b"{}").session_id
-        except msgspec.DecodeError:
-            continue
-        if session_id:
+        if session_id := string(inside(decoded(content, Any), "session_id")):
             named.setdefault((file.place.checkpoint, file.place.n), undated_session_id(session_id))
     return named
 
@@ -437,7 +425,5 @@ def _uri(repository: Repository, ref: str, path: str) -> str:
     text = storable_text(f"git:{repository.name}@{ref}:{path}")
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
-
-_named = msgspec.json.Decoder(_Named).decode
 
 SOURCE = Source("git", accepts, find, read)

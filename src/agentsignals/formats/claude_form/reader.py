@@ -179,7 +179,6 @@ _INPUT = (0, 2, 3)
 
 
 class Denial(Struct, gc=False):
-    tool_name: str | None = None
     tool_use_id: str | None = None
 
 

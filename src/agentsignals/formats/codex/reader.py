@@ -17,7 +17,7 @@ from agentsignals.formats.bounds import number, whole
 from agentsignals.formats.builder import SessionBuilder, repo_name
 from agentsignals.formats.codex import PATCH, PROFILE, records
 from agentsignals.formats.codex.records import PARTS, kinds_of, text_of
-from agentsignals.formats.documents import by_session, inside
+from agentsignals.formats.documents import Part, by_session, inside
 from agentsignals.formats.edits import first_file, record_deletion, record_modification, record_patch
 from agentsignals.formats.profile import Tool, tagged
 from agentsignals.formats.records import decoded, saw, some_lines
@@ -50,7 +50,7 @@ class Result(Struct, gc=False):
     ran_s: float | None = None
 
 
-def read_result(output: str | list[records.Part] | records.Wrapped | None, failed: bool) -> Result:
+def read_result(output: str | list[Part] | records.Wrapped | None, failed: bool) -> Result:
     """Read a tool's output. `failed`: another record has said that the call failed."""
     wrapped = output if isinstance(output, records.Wrapped) else None
     text = output if isinstance(output, str) else "" if isinstance(output, records.Wrapped) else text_of(output)

@@ -12,11 +12,7 @@ from typing import Any, Union
 import msgspec
 from msgspec import Raw, Struct
 
-
-class Part(Struct, gc=False):
-    type: str = ""
-    text: str | None = None
-
+from agentsignals.formats.documents import Part
 
 # -- records of one type ---------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from agentsignals.changes.hunks import created
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import whole
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import as_list, as_text, by_session, inside, once, string
+from agentsignals.formats.documents import Part, as_list, as_text, by_session, inside, once, string
 from agentsignals.formats.edits import place
 from agentsignals.formats.grok_build import PROFILE
 from agentsignals.formats.records import decoded, decoder, document, lines, saw
@@ -16,16 +16,11 @@ from agentsignals.formats.usage import close, tokens_of
 from agentsignals.model import CallStatus, Session, Step, ToolCall, TurnKind, logged_ms
 
 
-class Text(Struct, gc=False):
-    type: str = ""
-    text: str | None = None
-
-
 class Content(Struct, gc=False, kw_only=True, rename="camel"):
     """A piece of a tool's result: text, or the change of a file."""
 
     type: str = ""
-    content: Text | None = None
+    content: Part | None = None
     path: str | None = None
     old_text: str | None = None
     new_text: str | None = None
@@ -158,7 +153,7 @@ class Reader(Conversation):
             self.event("unknown", kind[:80] or "update without a kind", at)
 
     def chunk(self, kind: str, update: Update, meta: Meta, at: int | None) -> None:
-        piece = decoded(update.content, Text) or Text()
+        piece = decoded(update.content, Part) or Part()
         is_agent = kind.startswith("agent_")
         message = (kind, meta.stream_start_ms if is_agent else inside(update.meta, "promptIndex"))
         if self.message != message:

@@ -185,15 +185,11 @@ class Export(Document, kw_only=True):
     """The artifact of each message and part by id, for a session of the folder."""
 
 
-class Reason(Struct, gc=False):
-    message: object = None
-
-
 class Failure(Struct, gc=False):
     """An error. In version 2 it has a type and a message, before a name and data."""
 
     name: str = ""
-    data: Reason | None = None
+    data: dict[str, Any] | None = None
     type: str = ""
     message: object = None
 
@@ -728,7 +724,7 @@ def _failure(raw: Raw) -> tuple[str, str]:
         return "", bytes(raw).decode("utf-8", "replace")
     if error.type:
         return error.type, str(error.message or "")
-    return error.name, str(error.data.message or "") if error.data is not None else ""
+    return error.name, str((error.data or {}).get("message") or "")
 
 
 def _failure_text(raw: Raw) -> str:

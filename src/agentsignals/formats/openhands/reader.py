@@ -13,7 +13,7 @@ from agentsignals.changes.patches import patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, count, whole
 from agentsignals.formats.conversation import ROOT, Conversation, path_to_root, returns
-from agentsignals.formats.documents import as_text, each, inside, saw_again, string, tally, texts_of
+from agentsignals.formats.documents import Part, as_text, each, inside, saw_again, string, tally, texts_of
 from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.instances import canonical
 from agentsignals.formats.openhands import EVENT_FILE, PROFILE, conversation_of, folder_of, is_output, parent_folder
@@ -32,11 +32,6 @@ from agentsignals.model import (
     logged_iso,
     logged_ms,
 )
-
-
-class Part(Struct, gc=False):
-    type: str = ""
-    text: str | None = None
 
 
 class Message(Struct, gc=False):
@@ -58,7 +53,6 @@ class Observation(Struct, gc=False, kw_only=True):
     timeout: object = None
     metadata: Metadata | None = None
     path: str | None = None
-    prev_exist: object = None
     old_content: str | None = None
     new_content: str | None = None
 

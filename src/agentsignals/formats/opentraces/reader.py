@@ -63,7 +63,6 @@ class Record(Struct, kw_only=True):
     session_id: str | None = None
     timestamp_start: str | None = None
     timestamp_end: str | None = None
-    execution_context: str | None = None
     agent: Agent = field(default_factory=Agent)
     environment: object = None
     task: object = None

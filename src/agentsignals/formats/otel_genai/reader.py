@@ -50,7 +50,6 @@ class Event(Struct, gc=False, kw_only=True):
 
     name: str | None = None
     eventName: str | None = None
-    timeUnixNano: Any = None
     traceId: str | None = None
     spanId: str | None = None
     attributes: list[Pair] = []

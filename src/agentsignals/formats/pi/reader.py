@@ -14,7 +14,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, whole
 from agentsignals.formats.builder import RESULT_CHARS_KEPT
 from agentsignals.formats.conversation import ROOT, Conversation, path_to_root, returns
-from agentsignals.formats.documents import by_session
+from agentsignals.formats.documents import by_session, inside
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.outcome import exit_code
@@ -32,23 +32,6 @@ from agentsignals.model import (
     logged_iso,
     logged_ms,
 )
-
-
-class Cost(Struct, gc=False):
-    total: object = None
-
-
-class Usage(Struct, gc=False, kw_only=True):
-    """`input` excludes the cached tokens, `output` includes `reasoning` (design/formats.md#token-usage)."""
-
-    input: object = None
-    output: object = None
-    cacheRead: object = None
-    cacheWrite: object = None
-    reasoning: object = None
-    reasoningTokens: object = None
-    """OpenClaw's name for `reasoning`."""
-    cost: Cost | None = None
 
 
 class Block(Struct, gc=False, kw_only=True):
@@ -70,7 +53,8 @@ class Message(Struct, gc=False, kw_only=True):
     role: str = ""
     content: str | list[Block] | None = None
     model: str | None = None
-    usage: Usage | None = None
+    usage: dict[str, Any] | None = None
+    """`input` excludes the cached tokens, `output` includes `reasoning` (design/formats.md#token-usage)."""
     stopReason: str | None = None
     errorMessage: str | None = None
     responseId: str | None = None
@@ -395,12 +379,10 @@ class Reader(Conversation):
         if message.usage is not None:
             # Set tokens and recorded cost of a call. Zeros mean that nothing was reported (aborted and failed
             # calls). A cost of zero with tokens is a provider without prices, not a free call.
-            usage = message.usage
-            tokens = tokens_of(usage, "apart")
+            tokens = tokens_of(message.usage, "apart")
             if any(tokens[:4]):
                 charge(step, tokens)
-                total = usage.cost.total if usage.cost is not None else None
-                if total:
+                if total := inside(message.usage, "cost", "total"):
                     step.cost_usd, step.cost_source = amount(total), "recorded"
         current = self.builder.model_changed(self.models.get(self.thread), message.model, at, step, self.thread)
         if current is not None:

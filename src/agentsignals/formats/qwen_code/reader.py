@@ -1,12 +1,14 @@
 """Reads Qwen Code chats. The structs hold only the fields that are read."""
 
+from typing import Any
+
 from msgspec import Raw, Struct, field
 
 from agentsignals.changes.hunks import created, of_whole_file, rewrites, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import count
 from agentsignals.formats.conversation import ROOT, Conversation, path_to_root
-from agentsignals.formats.documents import as_text, by_session, once
+from agentsignals.formats.documents import as_text, by_session, once, string
 from agentsignals.formats.gemini_cli.reader import REFERENCED, outcome
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import SHELL
@@ -56,14 +58,6 @@ class Message(Struct, gc=False):
     parts: list[Part] = field(default_factory=list)
 
 
-class Usage(Struct, gc=False):
-    promptTokenCount: object = None
-    candidatesTokenCount: object = None
-    thoughtsTokenCount: object = None
-    cachedContentTokenCount: object = None
-    totalTokenCount: object = None
-
-
 class CallResult(Struct, gc=False):
     status: str | None = None
     resultDisplay: Raw = Raw()
@@ -73,10 +67,6 @@ class Display(Struct, gc=False):
     fileDiff: str
     originalContent: str | None = None
     newContent: str | None = None
-
-
-class Fork(Struct, gc=False):
-    sessionId: str | None = None
 
 
 class Record(Struct, gc=False, kw_only=True):
@@ -91,12 +81,12 @@ class Record(Struct, gc=False, kw_only=True):
     gitBranch: str | None = None
     model: str | None = None
     message: Message | None = None
-    usageMetadata: Usage | None = None
+    usageMetadata: dict[str, Any] | None = None
     toolCallResult: CallResult | None = None
     systemPayload: Raw = Raw()
     agentId: str | None = None
     """Set in a subagent's records, in newer versions."""
-    forkedFrom: Fork | None = None
+    forkedFrom: dict[str, Any] | None = None
     """Set in records that a branch copied from its origin."""
 
     @property
@@ -121,13 +111,6 @@ class UiEvent(Struct, gc=False, kw_only=True):
     error_message: object = None
     status_code: object = None
 
-    @property
-    def usage(self) -> Usage:
-        return Usage(
-            self.input_token_count, self.output_token_count, self.thoughts_token_count, self.cached_content_token_count,
-            self.total_token_count,
-        )  # fmt: skip
-
 
 class Payload(Struct, gc=False, kw_only=True):
     """State of the program, by `subtype`."""
@@ -142,6 +125,9 @@ class Payload(Struct, gc=False, kw_only=True):
     filesRead: object = None
 
 
+_USED = (
+    "promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount", "totalTokenCount",
+)  # fmt: skip
 _IGNORED = frozenset(("attribution_snapshot", "agent_bootstrap"))
 _ABORTED = "Request was aborted."
 
@@ -184,7 +170,7 @@ class Reader(Conversation):
         self.builder.where(record.cwd, record.gitBranch)
         session.agent_version = session.agent_version or record.version
         if record.forkedFrom is not None:
-            session.parent_session_id = session.parent_session_id or record.forkedFrom.sessionId
+            session.parent_session_id = session.parent_session_id or string(record.forkedFrom.get("sessionId"))
         thread = REPLAYED if record.forkedFrom else record.agentId or (MAIN if is_live else ABANDONED)
         with self.aside(thread):
             self.record(record, logged_iso(record.timestamp))
@@ -196,7 +182,7 @@ class Reader(Conversation):
         elif record.type == "assistant":
             step = self.builder.step(record.uuid, record.model, at, self.thread)
             if record.usageMetadata is not None:
-                _charge(step, record.usageMetadata)
+                _charge(step, *map(record.usageMetadata.get, _USED))
             for part in parts:
                 if part.text:
                     self.event("thinking" if part.thought else "text", part.text, at, step)
@@ -269,19 +255,22 @@ class Reader(Conversation):
         name = event.name.rpartition(".")[2]
         if name == "api_response" and event.subagent_name:
             thread = "#".join((event.prompt_id or "").split("#")[1:2]) or event.subagent_name
-            _charge(self.builder.step(event.response_id, event.model, at, thread), event.usage)
+            _charge(
+                self.builder.step(event.response_id, event.model, at, thread), event.input_token_count,
+                event.output_token_count, event.thoughts_token_count, event.cached_content_token_count,
+                event.total_token_count,
+            )  # fmt: skip
         elif name == "api_error":
             text = as_text(event.error_message or event.error or event.status_code or "")
             self.event("meta" if text == _ABORTED else "api_error", text, at)
 
 
-def _charge(step: Step, usage: Usage) -> None:
+def _charge(step: Step, *logged: object) -> None:
     """Set the tokens of a call as they are billed (design/formats.md#token-usage).
 
     The prompt includes cached tokens. Some providers count thoughts in the output, others apart; the total tells.
     """
-    prompt, output, total = map(count, (usage.promptTokenCount, usage.candidatesTokenCount, usage.totalTokenCount))
-    cached, thoughts = count(usage.cachedContentTokenCount), count(usage.thoughtsTokenCount)
+    prompt, output, thoughts, cached, total = map(count, logged)
     if not any((prompt, output, cached, thoughts)):
         return
     if prompt is not None:

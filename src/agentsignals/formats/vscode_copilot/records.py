@@ -26,7 +26,6 @@ class Uri(Struct, gc=False):
     """A place as the editor writes it."""
 
     path: str | None = None
-    scheme: str | None = None
 
     @property
     def file(self) -> str | None:
@@ -54,7 +53,6 @@ class Particulars(Struct, gc=False, kw_only=True):
 
 class Range(Struct, gc=False):
     startLineNumber: int
-    endLineNumber: int
 
 
 class TextEdit(Struct, gc=False):

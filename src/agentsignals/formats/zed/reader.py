@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, field
 from agentsignals.changes.hunks import Hunk, between, created, unified
 from agentsignals.formats import Input
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import Messages, Snapshot, as_list, as_text, each, inside, string
+from agentsignals.formats.documents import Messages, Part, Snapshot, as_list, as_text, each, inside, string
 from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.records import decoded, decoder, skip
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of, tokens_of_steps
@@ -33,15 +33,11 @@ class ToolResult(Struct, gc=False):
     output: object = None
 
 
-class Thought(Struct, gc=False):
-    text: str = ""
-
-
 class Block(Struct, gc=False, kw_only=True):
     """A piece of a message. The name of its one field is its kind."""
 
     Text: str | None = None
-    Thinking: Thought | None = None
+    Thinking: dict[str, Any] | None = None
     RedactedThinking: object = None
     ToolUse: ToolUse | None = None
     Mention: dict[str, Any] | None = None
@@ -63,11 +59,6 @@ class Content(Struct, gc=False):
     tool_results: dict[str, ToolResult] = {}
 
 
-class Segment(Struct, gc=False):
-    type: str = ""
-    text: str | None = None
-
-
 class Message(Struct, gc=False, kw_only=True):
     User: Content | None = None
     Agent: Content | None = None
@@ -76,7 +67,7 @@ class Message(Struct, gc=False, kw_only=True):
     role: str | None = None
     """This field and those after it: before 0.3.0."""
     text: str | None = None
-    segments: list[Segment] = []
+    segments: list[Part] = []
     tool_uses: list[ToolUse] = []
     tool_results: list[ToolResult] = []
     is_hidden: bool = False
@@ -188,7 +179,7 @@ class Reader(DocumentReader[Thread, Message]):
             if block.Text:
                 self.event("text", block.Text, None, step)
             elif block.Thinking is not None:
-                self.event("thinking", block.Thinking.text, None, step)
+                self.event("thinking", as_text(block.Thinking.get("text")), None, step)
             elif block.ToolUse is not None:
                 self.tool_use(block.ToolUse, results.pop(block.ToolUse.id, None), step)
         self.uncalled(results)
@@ -211,7 +202,7 @@ class Reader(DocumentReader[Thread, Message]):
                 self.prompt(text)
         elif message.role == "assistant":
             step = self.builder.step(None, self.model)
-            for segment in message.segments or [Segment(type="text", text=message.text)]:
+            for segment in message.segments or [Part(type="text", text=message.text)]:
                 if segment.text:
                     self.event("thinking" if segment.type == "thinking" else "text", segment.text, None, step)
             after = self.messages[place + 1] if place + 1 < len(self.messages) else None
