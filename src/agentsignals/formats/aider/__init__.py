@@ -4,12 +4,11 @@ sessions. `#### ` begins a line of the person, `> ` one of the program; the rest
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, Tool, named
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="aider",
     instructions_perhaps=("CONVENTIONS.md",),  # https://aider.chat/docs/usage/conventions.html: where `--read` names it
-    tools=named((Tool(class_="edit", path=("path",)), "edit"), (tools.SHELL, "shell")),
+    tools=tools.named((tools.Tool(class_="edit", path=("path",)), "edit"), (tools.SHELL, "shell")),
     conventions=("thinking_not_logged",),
     failures=(("edit_mismatch", ("failed to match", "did not conform to the edit format")),),
 )

@@ -5,15 +5,14 @@ from msgspec import structs
 from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="amp",
     instructions=("AGENTS.md",),  # https://ampcode.com/manual#AGENTS.md: the others where there is none
     instructions_perhaps=("AGENT.md", "CLAUDE.md"),
     expands_imports=True,
     homes=("~/.local/share/amp/threads", "$XDG_DATA_HOME/amp/threads", "$LOCALAPPDATA/amp/threads"),
-    tools=named(
+    tools=tools.named(
         (tools.READ, "Read look_at"),
         (tools.SEARCH, "Grep finder"),
         (tools.FIND, "glob list_directory"),

@@ -8,7 +8,6 @@ from msgspec import structs
 from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 
 _EDIT = structs.replace(
     tools.EDIT,
@@ -21,7 +20,7 @@ _EDIT = structs.replace(
         everywhere=("AllowMultiple",),
     ),
 )
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="antigravity",
     maker="google",
     # https://antigravity.google/docs/rules-workflows
@@ -32,7 +31,7 @@ PROFILE = Profile(
         f"~/.gemini/{program}/brain/*/.system_generated/logs"
         for program in ("antigravity-cli", "antigravity", "antigravity-ide")
     ),
-    tools=named(
+    tools=tools.named(
         (structs.replace(tools.READ, path=("AbsolutePath", "File")), "view_file view_file_outline view_code_item"),
         (structs.replace(tools.SEARCH, path=("SearchPath",)), "grep_search codebase_search"),
         (structs.replace(tools.FIND, path=("DirectoryPath", "SearchDirectory")), "list_dir find_by_name"),

@@ -7,7 +7,6 @@ from typing import Any
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, Tool, named
 
 _OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 
@@ -25,7 +24,7 @@ DRIVEN_BY = ("sdk-ts", "sdk-py", "sdk-cli")
 """Entry points of the Agent SDK and of `claude -p`. The desktop program, too, sends a person's words as `sdk`, but by
 an entry point of its own."""
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="claude-code",
     maker="anthropic",
     # https://code.claude.com/docs/en/memory; AGENTS.md since 2.1.277 where there is no CLAUDE.md (its changelog)
@@ -35,11 +34,11 @@ PROFILE = Profile(
     aliases=("claude_code", "claudecode", "claude-agent-sdk"),
     homes=("~/.claude/projects", "~/.config/claude/projects", "$CLAUDE_CONFIG_DIR/projects"),
     state=("projects/*/sessions-index.json", "projects/*/tool-results/*", "projects/*/memory/*"),
-    tools=named(
+    tools=tools.named(
         (tools.READ, "Read NotebookRead"),
         (tools.SEARCH, "Grep"),
         (tools.FIND, "Glob LS"),
-        (Tool(class_="search", path=("filePath", "path")), "LSP"),
+        (tools.Tool(class_="search", path=("filePath", "path")), "LSP"),
         (tools.EDIT, "Edit MultiEdit NotebookEdit"),
         (tools.WRITE, "Write"),
         (tools.SHELL.within("timeout", 0.001), "Bash PowerShell"),

@@ -12,7 +12,8 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input
 from agentsignals.formats.bounds import count
-from agentsignals.formats.conversation import ROOT, Speaker, left_branches
+from agentsignals.formats.conversation import ROOT, Speaker, blocks_of, left_branches
+from agentsignals.formats.conversation import Block as AnyBlock
 from agentsignals.formats.documents import REDACTED
 from agentsignals.formats.records import Records, decoder, some_lines
 from agentsignals.formats.records import lines as records_of
@@ -60,18 +61,11 @@ class Usage(Struct, gc=False, kw_only=True):
     """The model calls behind the message. Its own figures sum those of type `message`."""
 
 
-class Block(Struct, gc=False, kw_only=True):
+class Block(AnyBlock, gc=False, kw_only=True):
     """A content block: text, thinking, tool_use, tool_result, image, fallback."""
 
-    type: str = ""
-    text: str | None = None
-    thinking: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: Raw = Raw()
-    tool_use_id: str | None = None
-    content: "str | list[Block | str | None] | Block | None" = None
-    is_error: object = None
+    content: "str | list[Block | str | None] | Block | None" = None  # type: ignore[assignment]
+    is_error: object = None  # type: ignore[assignment]
 
 
 class Message(Struct, gc=False):
@@ -247,8 +241,7 @@ def identity(text: str | None) -> str | None:
 
 def blocks(message: Message) -> Sequence[Block]:
     """Return the content of a message as blocks."""
-    content = message.content
-    return [Block(type="text", text=content)] if isinstance(content, str) else content or ()
+    return blocks_of(message.content, Block)
 
 
 def text_of(message: Message) -> str:

@@ -10,11 +10,10 @@ from agentsignals.formats import Claim, Format, profiles, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.claude_code import PROFILE, sessions_of_another
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 
-SWIVAL = Profile(
+SWIVAL = tools.Profile(
     agent="swival",
-    tools=named(
+    tools=tools.named(
         (tools.READ, "read_file read_multiple_files view_image outline"),
         (tools.SEARCH, "grep"),
         (tools.FIND, "list_files"),
@@ -32,7 +31,7 @@ SWIVAL = Profile(
 """Swival's records are shaped like Claude Code's on purpose. No real file was found: the reader follows the program."""
 
 
-def profile_of(name: str) -> Profile | None:
+def profile_of(name: str) -> tools.Profile | None:
     """Return the profile of an agent by its name or another name of it."""
     return next((p for p in profiles() if name.lower() in (p.agent, *p.aliases)), None)
 

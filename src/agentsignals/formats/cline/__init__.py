@@ -13,7 +13,6 @@ from msgspec import structs
 from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.profile import Profile, Tool, named
 from agentsignals.model import Roles
 
 _USERS = tuple(
@@ -28,7 +27,7 @@ def _tasks(extension: str) -> tuple[str, ...]:
     return tuple(f"{user}/globalStorage/{extension}/tasks" for user in _USERS)
 
 
-def _at_path(tool: Tool) -> Tool:
+def _at_path(tool: tools.Tool) -> tools.Tool:
     """Models of some families name a file by its whole path."""
     return structs.replace(tool, path=(*tool.path, "absolutePath"))
 
@@ -44,7 +43,7 @@ _EDIT = structs.replace(
 _UI_EDIT = structs.replace(tools.EDIT, roles=Roles(patch=("diff", "content")))
 """An edit in `ui_messages.json`, the log of what the user interface shows: search and replace blocks, or a diff."""
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="cline",
     conventions=("rewinds_logged",),
     instructions=(".clinerules", ".clinerules/**/*.md"),
@@ -57,7 +56,7 @@ PROFILE = Profile(
             for place in ("tasks", "sessions")
         ),
     ),
-    tools=named(
+    tools=tools.named(
         (_at_path(tools.READ), "read_file read_files fetch_instructions access_mcp_resource read_command_output"),
         (tools.SEARCH, "search_files search_codebase codebase_search list_code_definition_names"),
         (tools.SEARCH, "searchFiles codebaseSearch listCodeDefinitionNames"),

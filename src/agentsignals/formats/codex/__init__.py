@@ -7,7 +7,6 @@ from msgspec import structs
 from agentsignals.formats import Claim, Format, pieces_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 
 PATCH = structs.replace(tools.EDIT, roles=structs.replace(tools.EDIT_ROLES, patch=("input", "patch", "command")))
 """The patch may be the last of a command's words."""
@@ -24,7 +23,7 @@ _INJECTED = (
 _PERSONAL = r"(?:.*\n--- project-doc ---\n)?"
 """A person's own instructions, which are logged before the repository's."""
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="codex",
     maker="openai",
     conventions=("rewinds_logged",),
@@ -39,7 +38,7 @@ PROFILE = Profile(
     homes=tuple(
         f"{home}/{place}" for home in ("~/.codex", "$CODEX_HOME") for place in ("sessions", "archived_sessions")
     ),
-    tools=named(
+    tools=tools.named(
         (tools.SHELL.within("timeout_ms", 0.001), "shell container.exec local_shell shell_command"),
         (tools.SHELL.within("yield_time_ms", 0.001), "exec_command"),
         (tools.SHELL.to("poll").within("yield_time_ms", 0.001), "write_stdin"),
@@ -95,8 +94,8 @@ def claims(head: Head) -> Claim | None:
 FORMAT = Format(name="codex", marks=(b'"payload"',), version=8, claims=claims, profile=PROFILE)
 
 
-EXEC_PROFILE = Profile(
-    tools=named(
+EXEC_PROFILE = tools.Profile(
+    tools=tools.named(
         (tools.SHELL, "command_execution"),
         (tools.EDIT, "file_change"),
         (tools.MCP, "mcp_tool_call"),

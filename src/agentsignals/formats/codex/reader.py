@@ -16,8 +16,8 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import number, whole
 from agentsignals.formats.builder import SessionBuilder, repo_name
 from agentsignals.formats.codex import PATCH, PROFILE, records
-from agentsignals.formats.codex.records import PARTS, kinds_of, text_of
-from agentsignals.formats.documents import Part, by_session, inside
+from agentsignals.formats.codex.records import PARTS, kinds_of
+from agentsignals.formats.documents import Part, by_session, inside, texts_of
 from agentsignals.formats.edits import first_file, record_deletion, record_modification, record_patch
 from agentsignals.formats.profile import Tool, tagged
 from agentsignals.formats.records import decoded, saw, some_lines
@@ -53,7 +53,7 @@ class Result(Struct, gc=False):
 def read_result(output: str | list[Part] | records.Wrapped | None, failed: bool) -> Result:
     """Read a tool's output. `failed`: another record has said that the call failed."""
     wrapped = output if isinstance(output, records.Wrapped) else None
-    text = output if isinstance(output, str) else "" if isinstance(output, records.Wrapped) else text_of(output)
+    text = output if isinstance(output, str) else "" if isinstance(output, records.Wrapped) else texts_of(output)
     code: int | None = None
     ran_s: float | None = None
     running: str | None = None
@@ -359,16 +359,16 @@ class Reader:
 
     def _message(self, message: records.Message, at: int | None) -> None:
         if message.role == "assistant":
-            self.builder.event("text", text_of(message.content), at, self.models.item(at))
+            self.builder.event("text", texts_of(message.content), at, self.models.item(at))
         elif message.role == "user":
             self.models.heard()
             self._user_item(message, at)
         else:
-            self._event("meta", text_of(message.content), at)
+            self._event("meta", texts_of(message.content), at)
         self.builder.unread(kinds_of(message.content), PARTS, at)
 
     def _thinking(self, reasoning: records.Reasoning, at: int | None) -> None:
-        text = text_of(reasoning.summary) or text_of(reasoning.content)
+        text = texts_of(reasoning.summary) or texts_of(reasoning.content)
         self.builder.event("thinking", text, at, self.models.item(at))
         for parts in (reasoning.summary, reasoning.content):
             self.builder.unread(kinds_of(parts), PARTS, at)

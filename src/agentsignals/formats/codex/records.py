@@ -268,15 +268,6 @@ def kinds_of(parts: object) -> Iterator[str]:
     return (part.type for part in parts if isinstance(part, Part)) if isinstance(parts, list) else iter(())
 
 
-def text_of(parts: list[Part] | str | None) -> str:
-    """Join the text parts."""
-    if isinstance(parts, str):
-        return parts
-    if parts and len(parts) == 1:
-        return parts[0].text or ""
-    return "\n".join(part.text for part in parts or () if part.text)
-
-
 # -- decoding a line in one go into the struct of its kind
 
 

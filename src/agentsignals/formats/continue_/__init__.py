@@ -6,17 +6,16 @@ from msgspec import structs
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.profile import Profile, named
 
 _PATH = ("filepath", "file_path", "dirpath", "path")
 _READ, _SEARCH, _FIND, _EDIT, _WRITE = (
     structs.replace(tool, path=_PATH) for tool in (tools.READ, tools.SEARCH, tools.FIND, tools.EDIT, tools.WRITE)
 )
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="continue",
     homes=("~/.continue/sessions", "$CONTINUE_GLOBAL_DIR/sessions"),
-    tools=named(
+    tools=tools.named(
         (_READ, "Read read_file read_file_range read_currently_open_file"),
         (_SEARCH, "Search grep_search codebase"),
         (_FIND, "List ls file_glob_search view_subdirectory view_repo_map"),

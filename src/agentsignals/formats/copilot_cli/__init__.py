@@ -3,9 +3,8 @@
 from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="copilot-cli",
     instructions=(".github/copilot-instructions.md", ".github/instructions/**/*.instructions.md", "AGENTS.md"),
     instructions_perhaps=("CLAUDE.md", "GEMINI.md"),
@@ -15,7 +14,7 @@ PROFILE = Profile(
         for home in ("~/.copilot", "$COPILOT_HOME")
         for place in ("session-state", "history-session-state")
     ),
-    tools=named(
+    tools=tools.named(
         (tools.SHELL, "bash powershell local_shell write_bash write_powershell"),
         (tools.READ, "view show_file"),
         (tools.READ.to("poll"), "read_bash list_bash read_powershell list_powershell"),

@@ -8,7 +8,6 @@ from msgspec import structs
 from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, listed, rows_of, whole_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 
 _SESSION = ("id", "parent_session_id", "title", "cost", "created_at", "updated_at")
 _MESSAGE = ("id", "session_id", "role", "parts", "model", "created_at", "updated_at")
@@ -45,7 +44,7 @@ DATABASE = Database(
 )
 
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="crush",
     instructions_perhaps=(  # by version: https://github.com/charmbracelet/crush/blob/main/internal/config/config.go
         "CRUSH.md",
@@ -62,7 +61,7 @@ PROFILE = Profile(
         f"{data}/projects.json:data_dir/crush.db"
         for data in ("~/.local/share/crush", "$XDG_DATA_HOME/crush", "$LOCALAPPDATA/crush", "$CRUSH_GLOBAL_DATA")
     ),
-    tools=named(
+    tools=tools.named(
         (tools.READ, "view"),
         (tools.SEARCH, "grep sourcegraph lsp_references references"),
         (tools.FIND, "glob ls"),

@@ -14,12 +14,11 @@ from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.cursor_agent.database import CHATS, COMPOSERS
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 
 _IDE = ("targetFile", "relativeWorkspacePath", "effectiveUri")
 _LOOKED_IN = (*tools.SEARCH.path, "target_directory", "targetDirectory")
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="cursor-agent",
     instructions=(".cursor/rules/**/*.mdc", "AGENTS.md"),
     instructions_perhaps=(".cursorrules", "CLAUDE.md"),
@@ -32,7 +31,7 @@ PROFILE = Profile(
             for data in ("~/.config", "~/Library/Application Support", "$APPDATA")
         ),
     ),
-    tools=named(
+    tools=tools.named(
         (structs.replace(tools.READ, path=(*tools.READ.path, *_IDE)), "Read ReadFile read_file read_file_v2"),
         (
             structs.replace(tools.SEARCH, path=_LOOKED_IN),

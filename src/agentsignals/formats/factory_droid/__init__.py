@@ -7,14 +7,13 @@ import re
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="factory-droid",
     instructions=("AGENTS.md",),
     aliases=("droid",),
     homes=("~/.factory/sessions",),
-    tools=named(
+    tools=tools.named(
         (tools.READ, "Read"),
         (tools.SEARCH, "Grep"),
         (tools.FIND, "Glob LS"),

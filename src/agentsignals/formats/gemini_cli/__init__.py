@@ -7,9 +7,8 @@ A session that a newer version resumed exists in both forms.
 from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="gemini-cli",
     maker="google",
     conventions=("rewinds_logged",),
@@ -20,7 +19,7 @@ PROFILE = Profile(
     aliases=("gemini",),
     homes=("~/.gemini/tmp", "$GEMINI_CLI_HOME/.gemini/tmp"),
     state=("tmp/*/logs.json", "tmp/*/checkpoints/*", "tmp/*/shell_history"),
-    tools=named(
+    tools=tools.named(
         (tools.READ, "read_file read_many_files get_internal_docs"),
         (tools.SEARCH, "grep_search search_file_content codebase_investigator"),
         (tools.FIND, "glob list_directory"),

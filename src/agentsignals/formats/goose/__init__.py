@@ -14,7 +14,6 @@ from msgspec import structs
 from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, listed, plain, rows_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 from agentsignals.model import from_iso
 
 _SESSION = (
@@ -78,7 +77,7 @@ DATABASE = Database(
 _EDITOR = structs.replace(tools.EDIT, roles=structs.replace(tools.EDIT_ROLES, part=("new_str",)))
 _BEFORE_EDIT = structs.replace(tools.EDIT, roles=structs.replace(tools.EDIT_ROLES, replace=(("before", "after"),)))
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="goose",
     instructions=(".goosehints",),
     instructions_perhaps=("AGENTS.md",),
@@ -88,7 +87,7 @@ PROFILE = Profile(
         "$GOOSE_PATH_ROOT/data/sessions",
         "$APPDATA/Block/goose/data/sessions",
     ),
-    tools=named(
+    tools=tools.named(
         (tools.SHELL.within("timeout_secs"), "shell developer__shell"),
         (_EDITOR, "developer__text_editor"),
         (_BEFORE_EDIT, "edit developer__edit"),

@@ -7,14 +7,13 @@ from typing import Any
 from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="grok-build",
     maker="xai",
     aliases=("grok",),
     homes=("~/.grok/sessions", "$GROK_HOME/sessions"),
-    tools=named(
+    tools=tools.named(
         (tools.SHELL.within("timeout", 0.001), "run_terminal_command"),
         (tools.READ, "read_file"),
         (tools.SEARCH, "grep"),

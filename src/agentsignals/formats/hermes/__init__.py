@@ -9,14 +9,13 @@ import msgspec
 from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.profile import Profile, named
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="hermes",
     aliases=("hermes-agent",),
     homes=("~/.hermes/sessions", "$HERMES_HOME/sessions"),
     state=("sessions/sessions.json", "sessions/request_dump_*"),
-    tools=named(
+    tools=tools.named(
         (tools.SHELL, "terminal"),
         (tools.NO_SHELL, "process execute_code"),
         (tools.READ, "read_file"),

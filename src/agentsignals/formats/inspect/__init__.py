@@ -11,11 +11,10 @@ from agentsignals.formats import Claim, Format, claude_code, pieces_by, read_by,
 from agentsignals.formats import profile as tools
 from agentsignals.formats.documents import inside
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, Tool, named
 from agentsignals.formats.records import decoded
 
-PROFILE = Profile(
-    tools=named(
+PROFILE = tools.Profile(
+    tools=tools.named(
         (tools.SHELL, "bash bash_session shell exec_command"),
         (tools.NO_SHELL, "python code_execution ipython"),
         (tools.EDIT, "text_editor str_replace_editor str_replace_based_edit_tool edit_file apply_patch"),
@@ -34,7 +33,7 @@ PROFILE = Profile(
 )
 
 
-def tool(name: str) -> Tool | None:
+def tool(name: str) -> tools.Tool | None:
     """Return the tool of that name, of Inspect's own or of Claude Code, which Inspect bridges. None if it is
     unknown."""
     return PROFILE.tool(name) or claude_code.PROFILE.tool(name)

@@ -8,18 +8,17 @@ from msgspec import structs
 from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 from agentsignals.model import Roles
 
 _REPLACE = structs.replace(
     tools.EDIT, roles=Roles(replace=(("old", "new"),), several=("edit",), everywhere=("replace_all",))
 )
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="kimi-cli",
     maker="moonshot",
     homes=("~/.kimi/sessions", "$KIMI_SHARE_DIR/sessions"),
-    tools=named(
+    tools=tools.named(
         (tools.READ, "ReadFile ReadMediaFile"),
         (tools.SEARCH, "Grep"),
         (tools.FIND, "Glob"),

@@ -6,14 +6,13 @@ import re
 from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="kimi-code",
     maker="moonshot",
     conventions=("rewinds_logged",),
     homes=("~/.kimi-code/sessions", "$KIMI_CODE_HOME/sessions"),
-    tools=named(
+    tools=tools.named(
         (tools.READ, "Read ReadMediaFile"),
         (tools.SEARCH, "Grep"),
         (tools.FIND, "Glob"),

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from agentsignals.formats import Ask, Claim, Database, Format, Held
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.profile import Profile, named
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="kiro",
     instructions=(".kiro/steering/**/*.md",),
     instructions_perhaps=("AGENTS.md",),
@@ -24,7 +23,7 @@ PROFILE = Profile(
             for program in ("kiro-cli", "amazon-q")
         ),
     ),
-    tools=named(
+    tools=tools.named(
         (tools.READ, "fs_read read"),
         (tools.WRITE, "fs_write write"),
         (tools.SEARCH, "grep code knowledge"),

@@ -8,14 +8,13 @@ from typing import Any
 from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="mistral-vibe",
     maker="mistral",
     aliases=("vibe",),
     homes=("~/.vibe/logs/session", "$VIBE_HOME/logs/session"),
-    tools=named(
+    tools=tools.named(
         (tools.READ, "read_file"),
         (tools.WRITE, "write_file"),
         (tools.EDIT, "edit search_replace"),

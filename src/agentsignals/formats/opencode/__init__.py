@@ -17,7 +17,6 @@ from msgspec import Raw, Struct, structs
 from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, listed, plain, read_by, rows_of, whole_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.profile import Profile, named
 from agentsignals.formats.records import decoded
 
 # A row's `data` is the object of the export without its ids, which are columns. `event` repeats every change of
@@ -183,7 +182,7 @@ def ids_of(data: bytes) -> Ids | None:
     return ids if ids is not None and ids.session_id is not None else None
 
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="opencode",
     instructions=("AGENTS.md",),  # https://opencode.ai/docs/rules: CLAUDE.md where there is none, `@FILE` is not read
     instructions_perhaps=("CLAUDE.md",),
@@ -192,7 +191,7 @@ PROFILE = Profile(
         for data in ("~/.local/share", "$XDG_DATA_HOME")
         for place in ("opencode*.db", "storage/session", "storage/message", "storage/part", "export")
     ),
-    tools=named(
+    tools=tools.named(
         (tools.READ, "read"),
         (tools.SEARCH, "grep lsp"),
         (tools.FIND, "glob list"),

@@ -8,16 +8,15 @@ from collections.abc import Mapping
 from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.profile import Profile, named
 
 TERMINAL = tools.SHELL.within("timeout")
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="openhands",
     conventions=("rewinds_logged",),
     aliases=("open-hands", "openhands-sdk"),
     homes=("$OPENHANDS_PERSISTENCE_DIR/conversations", "~/.openhands/conversations"),
-    tools=named(
+    tools=tools.named(
         (TERMINAL, "terminal execute_bash"),
         (tools.EDIT, "file_editor str_replace_editor planning_file_editor edit apply_patch"),
         (tools.WRITE, "write_file"),

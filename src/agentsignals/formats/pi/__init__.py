@@ -10,7 +10,6 @@ from msgspec import structs
 from agentsignals.formats import Ask, Claim, Database, Format, Held, whole_of
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 
 _COMPRESSED = b'{"type":"compressed event"}'
 """Replaces a compressed event. The reader counts it as not understood."""
@@ -53,12 +52,12 @@ DATABASE = Database(
 )
 
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="pi",
     instructions=("AGENTS.md",),
     instructions_perhaps=("CLAUDE.md",),
     homes=("~/.pi/agent/sessions", "$PI_CODING_AGENT_DIR/sessions"),
-    tools=named(
+    tools=tools.named(
         (tools.READ, "read"),
         (tools.SEARCH, "grep"),
         (tools.FIND, "find ls"),
@@ -95,7 +94,7 @@ OPENCLAW = structs.replace(
     ),
     tools={
         **{name: tool for name, tool in PROFILE.tools.items() if tool is not tools.HAND_IN},
-        **named(
+        **tools.named(
             (tools.SHELL.within("timeout"), "exec"),
             (tools.TASK.to("poll"), "process"),
             (tools.EDIT, "apply_patch"),

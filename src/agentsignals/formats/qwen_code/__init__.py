@@ -11,7 +11,6 @@ from msgspec import structs
 from agentsignals.formats import Claim, Format, gemini_cli
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import named
 
 PROFILE = structs.replace(
     gemini_cli.PROFILE,
@@ -21,7 +20,7 @@ PROFILE = structs.replace(
     instructions_perhaps=("AGENTS.md",),
     aliases=("qwen",),
     homes=("~/.qwen/projects", "~/.qwen/tmp"),
-    tools=named(
+    tools=tools.named(
         (tools.READ, "read_file read_many_files"),
         (tools.SEARCH, "grep_search search_file_content lsp"),
         (tools.FIND, "glob list_directory"),

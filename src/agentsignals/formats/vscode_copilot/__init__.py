@@ -15,15 +15,14 @@ from agentsignals.formats import Ask, Claim, Database, Format, Held, plain
 from agentsignals.formats import profile as tools
 from agentsignals.formats.copilot_cli import IN_VS_CODE
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.profile import EDIT_ROLES, Profile, Tool, named
 from agentsignals.formats.records import decoded
 from agentsignals.model import Roles
 
-_SEVERAL = structs.replace(tools.EDIT, roles=structs.replace(EDIT_ROLES, several=("replacements",)))
+_SEVERAL = structs.replace(tools.EDIT, roles=structs.replace(tools.EDIT_ROLES, several=("replacements",)))
 _TODO = structs.replace(tools.PLAN, roles=structs.replace(tools.PLAN.roles or Roles(), steps=("todoList",)))
-_TESTS = Tool(class_="test")
+_TESTS = tools.Tool(class_="test")
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="vscode-copilot",
     conventions=("rewinds_logged",),
     instructions=(".github/copilot-instructions.md", ".github/instructions/**/*.instructions.md"),
@@ -47,7 +46,7 @@ PROFILE = Profile(
             "globalStorage/github.copilot-chat/agent-traces.db",
         )
     ),
-    tools=named(
+    tools=tools.named(
         (tools.READ, "read_file copilot_getNotebookSummary read_notebook_cell_output view_image"),
         (
             tools.READ.to("poll"),

@@ -8,14 +8,13 @@ from msgspec import structs
 from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="windsurf",
     instructions=(".windsurf/rules/**/*.md", ".windsurfrules"),
     instructions_perhaps=("AGENTS.md",),
     homes=("~/.windsurf/transcripts",),
-    tools=named(
+    tools=tools.named(
         (tools.READ, "view_file"),
         (tools.EDIT, "code_action"),
         (tools.SHELL, "run_command"),

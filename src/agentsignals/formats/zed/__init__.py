@@ -8,7 +8,6 @@ from msgspec import structs
 from agentsignals.formats import Ask, Claim, Database, Format, Held
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
-from agentsignals.formats.profile import Profile, named
 from agentsignals.model import from_iso
 
 _ALWAYS, _LATER = ("id", "summary", "updated_at", "data_type"), ("parent_id", "folder_paths", "created_at")
@@ -69,7 +68,7 @@ DATABASE = Database(
 
 _ROLES = structs.replace(tools.EDIT_ROLES, replace=(*tools.EDIT_ROLES.replace, ("old_text", "new_text")))
 
-PROFILE = Profile(
+PROFILE = tools.Profile(
     agent="zed",
     instructions_perhaps=(  # the first that is there: https://zed.dev/docs/ai/rules
         *(".rules", ".cursorrules", ".windsurfrules", ".clinerules", ".github/copilot-instructions.md"),
@@ -81,7 +80,7 @@ PROFILE = Profile(
         "~/Library/Application Support/Zed/threads/threads.db",
         "$LOCALAPPDATA/Zed/threads/threads.db",
     ),
-    tools=named(
+    tools=tools.named(
         (tools.READ, "read_file open diagnostics"),
         (tools.SEARCH, "grep find_references go_to_definition"),
         (tools.FIND, "find_path list_directory"),
