@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from msgspec import Raw, Struct, defstruct
 
-from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.edits import record_arguments
+from agentsignals.formats.builder import SessionBuilder, record_arguments
 from agentsignals.formats.profile import EDIT, READ, WRITE, Profile, named
 from agentsignals.formats.records import decoded
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of

@@ -27,7 +27,7 @@ from agentsignals.store import Store
 TOY = """
 from agentsignals.formats import Claim, Format, Reading
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.edits import record_arguments
+from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.profile import Profile
 from agentsignals.formats.records import lines, saw
 from agentsignals.formats.profile import Tool

@@ -13,10 +13,9 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.builder import SessionBuilder, record_arguments
 from agentsignals.formats.documents import Messages, Snapshot, largest, messages_of, tally
 from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.profile import Profile
 from agentsignals.formats.records import ODD, decoder
 from agentsignals.model import MAIN, RAN, Artifact, CallStatus, EventKind, Session, Step, ToolCall, TurnKind

@@ -14,11 +14,10 @@ from agentsignals.formats import Input, Reading, any_agent
 from agentsignals.formats.any_agent import ANYBODY
 from agentsignals.formats.atif import PROFILE
 from agentsignals.formats.bounds import amount, count
-from agentsignals.formats.builder import RESULT_CHARS_KEPT
+from agentsignals.formats.builder import RESULT_CHARS_KEPT, record_arguments
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import as_list, as_text, each, inside, string, tally
 from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoded, decoder, repaired
 from agentsignals.formats.text_calls import answer_of

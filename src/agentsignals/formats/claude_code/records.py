@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input
 from agentsignals.formats.bounds import count
-from agentsignals.formats.conversation import ROOT, Speaker, blocks_of, left_branches
+from agentsignals.formats.conversation import ROOT, Speaker, left_branches
 from agentsignals.formats.conversation import Block as AnyBlock
 from agentsignals.formats.documents import REDACTED
 from agentsignals.formats.records import Records, decoder, some_lines
@@ -241,7 +241,8 @@ def identity(text: str | None) -> str | None:
 
 def blocks(message: Message) -> Sequence[Block]:
     """Return the content of a message as blocks."""
-    return blocks_of(message.content, Block)
+    content = message.content
+    return [Block(type="text", text=content)] if isinstance(content, str) else content or ()
 
 
 def text_of(message: Message) -> str:

@@ -14,11 +14,17 @@ from msgspec.structs import astuple
 from agentsignals.changes.hunks import created, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import number, whole
-from agentsignals.formats.builder import SessionBuilder, repo_name
+from agentsignals.formats.builder import (
+    SessionBuilder,
+    first_file,
+    record_deletion,
+    record_modification,
+    record_patch,
+    repo_name,
+)
 from agentsignals.formats.codex import PATCH, PROFILE, records
 from agentsignals.formats.codex.records import PARTS, kinds_of
 from agentsignals.formats.documents import Part, by_session, inside, texts_of
-from agentsignals.formats.edits import first_file, record_deletion, record_modification, record_patch
 from agentsignals.formats.profile import Tool, tagged
 from agentsignals.formats.records import decoded, saw, some_lines
 from agentsignals.formats.usage import charge, tokens_of

@@ -23,9 +23,9 @@ from agentsignals.formats import columns as tables
 from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.atif.reader import TYPED, printed_exit, read_actions
 from agentsignals.formats.bounds import refuse, whole
+from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.conversation_table import DIGEST_BYTES, candidates
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.outcome_table import reader as outcomes
 from agentsignals.formats.records import read_before, saw, skip

@@ -16,10 +16,9 @@ from msgspec import Raw, Struct, defstruct, field
 from agentsignals.changes.hunks import edit_texts, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import count, whole
-from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder
+from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder, first_file, record_arguments
 from agentsignals.formats.copilot_cli import PROFILE
 from agentsignals.formats.documents import by_session, inside, once, string
-from agentsignals.formats.edits import first_file, record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import EDIT_ROLES, MCP, Profile
 from agentsignals.formats.records import all_lines, decoded, saw

@@ -15,12 +15,12 @@ from msgspec import Struct
 from agentsignals.changes.hunks import Hunk, between, created, trimmed
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import whole
+from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import Block as AnyBlock
 from agentsignals.formats.conversation import Conversation, blocks_of
 from agentsignals.formats.cursor_agent import PROFILE, session_of
 from agentsignals.formats.cursor_agent.database import CHAT_BEGINS, COMPACTED, COMPOSER_BEGINS, model_of
 from agentsignals.formats.documents import as_text, inside, saw_again, string, texts_of
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoded, decoder, lines, saw
 from agentsignals.formats.usage import tokens_of

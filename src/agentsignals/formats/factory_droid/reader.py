@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
+from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import ROOT, Block, Conversation, Speaker, blocks_of, left_branches
 from agentsignals.formats.documents import as_text, by_session, once, texts_of
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.factory_droid import PROFILE, is_settings, session_of
 from agentsignals.formats.head import head_of
 from agentsignals.formats.outcome import exit_code

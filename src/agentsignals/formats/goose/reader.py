@@ -7,9 +7,9 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input
 from agentsignals.formats.bounds import amount, count, whole
+from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.documents import Messages, Snapshot, as_list, inside, string, tally, texts_of
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.goose import PROFILE, is_of_lines, session_id_of
 from agentsignals.formats.head import head_of
 from agentsignals.formats.outcome import exit_code

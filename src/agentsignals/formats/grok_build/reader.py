@@ -7,9 +7,9 @@ from msgspec import Raw, Struct, field
 from agentsignals.changes.hunks import created
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import whole
+from agentsignals.formats.builder import place
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import Part, as_list, as_text, by_session, inside, once, string
-from agentsignals.formats.edits import place
 from agentsignals.formats.grok_build import PROFILE
 from agentsignals.formats.records import decoded, decoder, document, lines, saw
 from agentsignals.formats.usage import close, tokens_of

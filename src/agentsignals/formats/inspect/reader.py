@@ -18,11 +18,10 @@ from msgspec import Raw
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.any_agent import ANYBODY
 from agentsignals.formats.bounds import amount, count
-from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.builder import SessionBuilder, record_arguments
 from agentsignals.formats.columns import score_of
 from agentsignals.formats.documents import as_list, each, inside, string
 from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.harbor.reader import SECRET
 from agentsignals.formats.inspect import SAMPLE, SPECIFICATIONS, records, tool
 from agentsignals.formats.inspect.records import (

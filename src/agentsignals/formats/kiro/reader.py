@@ -6,9 +6,9 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from agentsignals.formats.bounds import spelled_number
+from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.documents import as_list, as_text, each, inside, string
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.kiro import PROFILE
 from agentsignals.formats.profile import READ
 from agentsignals.formats.records import decoded, decoder

@@ -9,10 +9,10 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, count, whole
+from agentsignals.formats.builder import place
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import Part, as_list, as_text, each, inside, string, tally, texts_of
 from agentsignals.formats.documents import is_list as is_chunk
-from agentsignals.formats.edits import place
 from agentsignals.formats.mistral_vibe import MESSAGES, PROFILE
 from agentsignals.formats.records import decoded, decoder, document, lines, saw
 from agentsignals.formats.usage import Tokens, close, tokens_of

@@ -7,9 +7,9 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input, Reading, bounds
 from agentsignals.formats.any_agent import ANYBODY, tool
+from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import inside, string
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoder, lines, read_before, saw
 from agentsignals.formats.usage import charge, tokens_of

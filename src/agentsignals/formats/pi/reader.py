@@ -12,10 +12,9 @@ from msgspec import Raw, Struct
 from agentsignals.changes.hunks import Hunk, changed, marks_of, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, whole
-from agentsignals.formats.builder import RESULT_CHARS_KEPT
+from agentsignals.formats.builder import RESULT_CHARS_KEPT, record_arguments
 from agentsignals.formats.conversation import ROOT, Conversation, path_to_root, returns
 from agentsignals.formats.documents import by_session, inside
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.pi import OPENCLAW, PROFILE, session_of

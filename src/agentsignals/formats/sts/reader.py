@@ -8,9 +8,9 @@ from msgspec import Raw, Struct
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.bounds import count
+from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import Conversation, returns
 from agentsignals.formats.documents import Snapshot, largest, texts_of
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.records import all_lines, decoded, decoder, saw
 from agentsignals.model import ABANDONED, MAIN, CallStatus, Session, logged_ms, round_trip
 from agentsignals.model.round_trip import OfCall, OfEvent, OfSession, OfStep, OfTurn

@@ -17,12 +17,11 @@ from msgspec import Raw, Struct, field, structs
 from agentsignals.changes.hunks import EditText, Hunk, edit_texts, replaced
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import count, number, whole
-from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.builder import SessionBuilder, first_file, record_arguments
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.copilot_cli.reader import sessions
 from agentsignals.formats.documents import Snapshot, as_list, each, inside, largest, string, tally
 from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.edits import first_file, record_arguments
 from agentsignals.formats.otel_genai.reader import PARTS, as_int, spoken
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoded, decoder, document, saw

@@ -11,9 +11,9 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.changes.hunks import Hunk, between, created, unified
 from agentsignals.formats import Input
+from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.documents import Messages, Part, Snapshot, as_list, as_text, each, inside, string
-from agentsignals.formats.edits import record_arguments
 from agentsignals.formats.records import decoded, decoder, skip
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of, tokens_of_steps
 from agentsignals.formats.zed import PROFILE
