@@ -4,8 +4,6 @@ Tables of outcomes and tables of conversations are both recognised by it, whatev
 (design/formats.md#tables-of-conversations).
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """The beginning of a file, decoded as far as it goes. Formats recognise their files by it."""
 
-from __future__ import annotations
-
 import re
 from itertools import islice, takewhile
 from typing import Any

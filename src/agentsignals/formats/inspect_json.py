@@ -1,7 +1,5 @@
 """Inspect logs written as one JSON document (design/formats.md#inspect)."""
 
-from __future__ import annotations
-
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.inspect import keys_of

@@ -4,8 +4,6 @@ A run's folder holds a folder for each instance with the trajectory. An evaluati
 the folder above names the run, or the model: a trial is called `<run>/<instance>`.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Collection, Mapping

@@ -1,7 +1,5 @@
 """The end of a tool call, by one rule for every agent: status, outcome, error class, exit code."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cache, cached_property

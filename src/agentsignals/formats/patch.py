@@ -3,8 +3,6 @@
 The name of a file tells whose patch it is. A diff is read only next to or above an eval run.
 """
 
-from __future__ import annotations
-
 import posixpath
 from typing import Literal
 

@@ -3,8 +3,6 @@
 Tables are other people's: they are read some rows at a time, and what is damaged or huge costs its rows alone.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import mmap

@@ -3,8 +3,6 @@
 A `stdout.txt` without any in its head is read inside of a trial, where they may come late.
 """
 
-from __future__ import annotations
-
 import posixpath
 
 from agentsignals.formats import Claim, Format, patch, read_by, swe_bench_text

@@ -1,8 +1,6 @@
 """Verdicts of SWE-bench Pro: `eval_results.json`, a document of true or false by instance
 (design/formats.md#swe-bench)."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 

@@ -5,8 +5,6 @@ breaks each record at its width. Records are JSON objects that begin a line; no 
 every break inside of one is the terminal's.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from typing import Any, NamedTuple

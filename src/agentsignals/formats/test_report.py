@@ -4,8 +4,6 @@ One reader for CTRF, JUnit XML, the output of pytest and other runners, and plai
 are known by the complaint of a shell, an interpreter or a container, whatever they are called.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator

@@ -4,8 +4,6 @@ Code and prose may contain the same tags, so a call is recognised only where it 
 conversations whose instructions ask for it.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

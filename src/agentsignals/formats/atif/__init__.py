@@ -4,8 +4,6 @@ Compactions and subagents may have files of their own. The profile holds the too
 other names are looked up among all agents.
 """
 
-from __future__ import annotations
-
 import posixpath
 from typing import Any
 

@@ -4,8 +4,6 @@ Data sets of agent traces come so, and ShareGPT rows. Columns, roles and forms o
 A file that another format claims is that format's.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping, Sequence

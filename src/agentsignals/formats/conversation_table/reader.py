@@ -3,8 +3,6 @@
 A row holds messages in any spelling (`formats.columns`), or a text that is another format's file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import deque

@@ -4,8 +4,6 @@ verifier, logs.
 A trial and the job one folder up both have a `result.json` and a `config.json`; their content tells which is which.
 """
 
-from __future__ import annotations
-
 import posixpath
 
 from agentsignals.formats import Claim, Format

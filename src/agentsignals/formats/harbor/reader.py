@@ -1,8 +1,6 @@
 """Read Harbor's JSON files as parts of attempts. A trial is one agent run; its job lends it what all its trials
 share."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from typing import Any

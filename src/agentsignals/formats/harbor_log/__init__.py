@@ -4,8 +4,6 @@ the trial, the agent's log and terminal.
 It means nothing outside a trial. Inside it shows whether the agent and the verifier ran, and which tests ended how.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 

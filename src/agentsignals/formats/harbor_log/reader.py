@@ -1,7 +1,5 @@
 """Reads from each log what it says of its trial, and the records that a terminal shows."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from math import inf

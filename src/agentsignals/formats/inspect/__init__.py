@@ -1,7 +1,5 @@
 """Inspect's standard tools, and how those of the agents it bridges are called."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

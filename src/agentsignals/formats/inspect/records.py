@@ -1,7 +1,5 @@
 """Records of Inspect logs as structs that hold only the fields that are read, and samples kept in chunks."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable

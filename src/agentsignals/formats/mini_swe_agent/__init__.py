@@ -1,8 +1,6 @@
 """mini-SWE-agent trajectories: `<instance>.traj.json`, a list of messages or a document with one
 (design/formats.md#mini-swe-agent)."""
 
-from __future__ import annotations
-
 import re
 
 from agentsignals.formats import Claim, Format

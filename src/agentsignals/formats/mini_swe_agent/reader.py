@@ -1,7 +1,5 @@
 """Read mini-SWE-agent trajectories of version 1 (text only) and 2 (function calls, usage, times), each an attempt."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

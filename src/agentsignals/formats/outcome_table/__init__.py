@@ -1,8 +1,6 @@
 """Tables of outcomes, a row an attempt (design/formats.md#tables-of-outcomes): CSV, JSON, JSON Lines, Parquet, Arrow.
 Columns are known by their usual names."""
 
-from __future__ import annotations
-
 import posixpath
 
 from agentsignals.formats import Claim, Format, pieces_by

@@ -1,7 +1,5 @@
 """Read the rows of a table of outcomes as attempts, each a trial of its own."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ camel case
 and snake case alike.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 

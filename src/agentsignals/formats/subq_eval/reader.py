@@ -1,7 +1,5 @@
 """The treatment as the harness of Agent Signals configures it, under its names."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator

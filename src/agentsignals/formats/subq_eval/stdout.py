@@ -3,8 +3,6 @@ with its
 marks are looked at.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

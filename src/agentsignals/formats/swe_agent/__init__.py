@@ -6,8 +6,6 @@ A run's folder holds a folder for each instance with its trajectory. An evaluati
 again, which connects the two.
 """
 
-from __future__ import annotations
-
 import re
 
 from msgspec import structs

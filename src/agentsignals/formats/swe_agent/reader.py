@@ -1,7 +1,5 @@
 """Read SWE-agent trajectories, each an attempt with its session and treatment."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from typing import Any

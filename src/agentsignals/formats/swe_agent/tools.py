@@ -1,8 +1,6 @@
 """Records of SWE-agent trajectories, and its actions: their tools, outcomes and edits. A malformed step costs only
 itself."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 import shlex

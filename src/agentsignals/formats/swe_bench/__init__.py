@@ -1,8 +1,6 @@
 """Files of the SWE-bench harness and its users (design/formats.md#swe-bench): reports, summaries, predictions, ratings,
 rows of the dataset."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Mapping

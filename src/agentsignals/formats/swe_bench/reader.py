@@ -1,7 +1,5 @@
 """Read SWE-bench's reports, summaries, predictions, ratings and dataset rows as parts of attempts."""
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType

@@ -1,8 +1,6 @@
 """Files of evaluations that are not JSON (design/formats.md#swe-bench): a submission's metadata; next to a trial also
 test output, the harness's log and a form of ratings."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 

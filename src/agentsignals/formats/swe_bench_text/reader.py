@@ -1,8 +1,6 @@
 """Read plain text and YAML of evaluations: a submission's `metadata.yaml`, SWE-agent's `run_batch.config.yaml`, logs,
 and forms of ratings."""
 
-from __future__ import annotations
-
 import json
 import posixpath
 import re

@@ -1,8 +1,6 @@
 """Results of tau2-bench: a run as one document, or `results.json` beside `simulations/<id>.json`
 (design/formats.md#tau-bench)."""
 
-from __future__ import annotations
-
 import posixpath
 
 from msgspec import structs

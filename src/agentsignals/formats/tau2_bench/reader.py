@@ -1,8 +1,6 @@
 """Read tau2-bench runs: each simulation is an attempt. A simulator writes the user's words and may call tools of its
 own: no turn is a person's, and its calls are none of the agent's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """Results of tau-bench: a list of trials, each with its reward and conversation (design/formats.md#tau-bench)."""
 
-from __future__ import annotations
-
 import re
 
 from agentsignals.formats import Claim, Format, profile

@@ -1,8 +1,6 @@
 """Terminal-Bench before Harbor (design/formats.md#terminal-bench): results of a trial and of its run, and how that
 was configured."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 

@@ -1,7 +1,5 @@
 """Terminal-Bench's results as parts of attempts. Each trial is a try of its own: tries of one task are no retries."""
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Callable
 from typing import Any
