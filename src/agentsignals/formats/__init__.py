@@ -579,11 +579,3 @@ def claimed_by(candidate: Format, head: Head) -> Claim | None:
     )
     claim = candidate.claims(head) if is_possible else None
     return None if claim is None else valid_claim(claim)
-
-
-def made_up(parts: Sequence[Sequence[str]]) -> Session:
-    """Make up a session for tests of signals, from parts: `person`, `agent`, `thinking` (a text), `interrupt`, `edit`,
-    `read` (a path), `shell`, `poll` (a command or its id, output, seconds until it came), `pause` (seconds)."""
-    from agentsignals.formats.builder import session_of  # noqa: PLC0415  (reading traces needs none)
-
-    return session_of(parts)

@@ -744,7 +744,9 @@ _MADE_UP_TOOLS = {
 
 
 def session_of(parts: Sequence[Sequence[str]]) -> Session:
-    """Make up a session of these parts, as `formats.made_up` describes them. Parts are a second apart."""
+    """Make up a session for tests of signals, from parts a second apart: `person`, `agent`, `thinking` (a text),
+    `interrupt`, `edit`, `read` (a path), `shell`, `poll` (a command or its id, output, seconds until it came), `pause`
+    (seconds)."""
     session = Session(session_id="planted", context="product", format="planted", agent="planted", artifact_id="planted")
     builder, at = SessionBuilder(session), _FIRST_US
     for builder.line, (kind, *texts) in enumerate(parts, 1):

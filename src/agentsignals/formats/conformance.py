@@ -45,8 +45,6 @@ Files = dict[str, bytes]
 
 
 class Problem(Struct, frozen=True):
-    """A rule that a sample breaks."""
-
     sample: str
     rule: str
     what: str

@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from agentsignals.errors import SourceError
-from agentsignals.formats import Input, by_name, made_up
+from agentsignals.formats import Input, by_name
+from agentsignals.formats.builder import session_of
 from agentsignals.labels import gold
 from agentsignals.labels import matching as agree
 from agentsignals.labels.tasks import Task, task
@@ -122,10 +123,10 @@ def _rounded(interval: Interval | None) -> Interval | None:
 def _named(family: Planted, case: Case) -> str:
     """Return the signal's value for a planted session."""
     if case.attempt is not None:
-        session = made_up([])
+        session = session_of([])
         session.context, session.attempt = "eval", msgspec.convert({"root": "planted", **case.attempt}, Attempt)
     elif not family.format:
-        session = made_up(case.parts)
+        session = session_of(case.parts)
     else:
         lines = b"".join(msgspec.json.encode(record) + b"\n" for record in (*family.before, *case.records))
         artifact = Artifact(

@@ -339,8 +339,6 @@ _MOST_TIMES = 1032
 
 
 class Compression(Struct, frozen=True):
-    """A compression format."""
-
     name: str
     unpacker: Callable[[], Any]
     """Make a decompressor of one stream with `decompress(bytes, most)`, `eof` and `unused_data`, as in `bz2` and

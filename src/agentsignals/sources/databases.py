@@ -353,8 +353,6 @@ def _quoted(name: str) -> str:
 
 
 class _Asked:
-    """Queries of one connection."""
-
     def __init__(self, connection: sqlite3.Connection, tables: Mapping[str, Set[str]]) -> None:
         self._connection = connection
         self.tables = tables

@@ -229,8 +229,6 @@ class Repository(Struct, frozen=True, kw_only=True):
 
 
 class _CheckpointFile(Struct, frozen=True):
-    """A file of a checkpoint, in one or more blobs."""
-
     ref: str
     place: CheckpointPath
     oids: tuple[str, ...]

@@ -53,8 +53,6 @@ class DatasetFile(Struct, frozen=True):
 
 
 class Listing(Struct):
-    """The files of a data set at a commit."""
-
     name: str
     """`owner/name`."""
     revision: str
@@ -333,8 +331,6 @@ _NO_TRACE = b"\0"
 
 
 class HubSpec(Struct, frozen=True):
-    """The parts of a specification."""
-
     spec: str
     name: str
     revision: str

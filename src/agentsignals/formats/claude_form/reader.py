@@ -50,8 +50,6 @@ def read_exports(files: list[File], made: Callable[[File], SessionReader]) -> Re
 
 
 class _Tools(Profile, frozen=True, kw_only=True, dict=True):
-    """Any agent's tools, where no profile of the writer is known."""
-
     def tool(self, name: str) -> Tool | None:
         return any_tool(name)
 

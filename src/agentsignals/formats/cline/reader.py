@@ -70,8 +70,6 @@ class Block(AnyBlock, gc=False, kw_only=True):
 
 
 class Message(Struct, kw_only=True):
-    """A message of the model's history."""
-
     role: str
     content: str | list[Block] = ""
     id: str | None = None
@@ -85,8 +83,6 @@ class Message(Struct, kw_only=True):
 
 
 class Chat(Document, kw_only=True):
-    """The messages of a session of the CLI."""
-
     id: str = field(name="sessionId", default="")
     origin: object = None
 
@@ -503,8 +499,6 @@ _NO_CODE = ("Command executed.", "Command is still running")
 
 
 class LoggedCall(Struct):
-    """A call in the model's words."""
-
     call_id: str | None
     """None if results follow the order of calls."""
     name: str
@@ -512,8 +506,6 @@ class LoggedCall(Struct):
 
 
 class LoggedResult(Struct):
-    """A result as the model received it."""
-
     call_id: str | None
     text: str
     failed: bool = False

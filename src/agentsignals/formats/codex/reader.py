@@ -47,8 +47,6 @@ _REFUSED = re.compile(r"rejected by (?:the )?user|user (?:rejected|cancelled) ")
 
 
 class Result(Struct, gc=False):
-    """A tool's output: its text, the end of the call, the process it left running."""
-
     text: str
     status: CallStatus = "ok"
     exit_code: int | None = None
@@ -211,8 +209,6 @@ _PLAN_BUTTON = "Implement the plan."
 
 
 class Reader:
-    """Takes the records of one session in order."""
-
     def __init__(
         self,
         session: Session,

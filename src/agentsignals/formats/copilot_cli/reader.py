@@ -617,8 +617,6 @@ _METHODS: dict[str, Callable[[Reader, Any, int | None, str], object]] = {
 
 
 class _File:
-    """The events of one file."""
-
     def __init__(self, source: Input) -> None:
         self.source = source
         self.numbers, self.events = all_lines(source.data, source.artifact, DECODER, decode)

@@ -150,8 +150,6 @@ def _longest(session_id: str, copies: list[Composer]) -> Session | None:
 
 
 class ComposerReader(Conversation):
-    """Reads one conversation of the IDE."""
-
     profile = PROFILE
     step: Step | None = None
     model_call: str | None = None

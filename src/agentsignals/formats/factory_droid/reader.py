@@ -21,8 +21,6 @@ from agentsignals.model import CallStatus, Session, Step, ToolCall, logged_iso, 
 
 
 class Settings(Struct, gc=False):
-    """The settings file next to a session's log."""
-
     model: str | None = None
     tokenUsage: dict[str, Any] | None = None
     """Tokens of the session. Cached ones are no part of the input."""
@@ -140,8 +138,6 @@ def _speaker(record: Record) -> Speaker:
 
 
 class _File:
-    """The decoded records of one file."""
-
     def __init__(self, source: Input) -> None:
         self.source = source
         self.records = list(lines(source.data, source.artifact, decoder(Record).decode))

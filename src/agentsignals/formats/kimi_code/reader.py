@@ -78,8 +78,6 @@ class Record(Struct, kw_only=True):
 
 
 class State(Struct, kw_only=True):
-    """`state.json`: facts about a session."""
-
     id: str = ""
     cwd: str | None = None
     title: str | None = None

@@ -16,8 +16,6 @@ from agentsignals.model import Artifact, CallStatus, Step, ToolCall, logged_iso,
 
 
 class Result(Struct, gc=False):
-    """A tool result: `content` is a list of `{Text}` or `{Json}`."""
-
     tool_use_id: str | None = None
     content: Raw = Raw()
     status: str | None = None

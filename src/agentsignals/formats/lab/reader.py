@@ -298,8 +298,6 @@ class Scores(Struct, kw_only=True):
 
 
 class Try(Struct):
-    """An attempt while it is read: its session, its answer, its scores."""
-
     builder: SessionBuilder
     answer: Step | None = None
     scores: Scores | None = None

@@ -20,8 +20,6 @@ from agentsignals.model import CallStatus, Session, Step, ToolCall, TurnKind, lo
 
 
 class Structured(Struct, gc=False, kw_only=True):
-    """Structured output of a tool, whatever tool it is."""
-
     returncode: object = None
     stdout: str | None = None
     stderr: str | None = None
@@ -85,8 +83,6 @@ class Change(Struct, gc=False):
 
 
 class Record(Struct, gc=False):
-    """A record of the journal."""
-
     type: str = ""
     payload: dict[str, Raw] | None = None
 
@@ -115,8 +111,6 @@ _DISCARDED = "discarded"
 
 
 class _Parts(Struct, kw_only=True):
-    """The records of one session."""
-
     first: Input
     folder: str | None = None
     """Folder of its `meta.json`."""

@@ -219,8 +219,6 @@ class PatchedFile(Struct, gc=False):
 
 
 class Arguments(Struct, frozen=True, gc=False):
-    """Arguments of edit tools and shells, other than path and command."""
-
     patchText: str | None = None
     content: str | None = None
     workdir: str | None = None

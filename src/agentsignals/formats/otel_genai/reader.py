@@ -168,8 +168,6 @@ class Message(Struct, kw_only=True):
 
 
 class Spoken(Struct):
-    """A model call's messages."""
-
     asked: list[Message] = field(default_factory=list)
     replies: list[Message] = field(default_factory=list)
 

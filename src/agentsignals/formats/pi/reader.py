@@ -43,8 +43,6 @@ class Block(Struct, gc=False, kw_only=True):
 
 
 class Ran(Struct, gc=False):
-    """Details of a command in OpenClaw."""
-
     exitCode: object = None
 
 
@@ -299,8 +297,6 @@ def _copy_key(entry: Entry) -> _Key:
 
 
 class Reader(Conversation):
-    """Entries of one session in file order."""
-
     profile = PROFILE
     answered_at: int | None = None
     """Time of the last tool result while the agent is at work."""

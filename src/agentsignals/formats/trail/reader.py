@@ -377,8 +377,6 @@ _SHOWN_CHARS = 400
 
 
 class _Marks(Struct):
-    """Annotations of one trace."""
-
     errors: list[Error] = field(default_factory=list)
     scores: list[dict[str, Any]] = field(default_factory=list)
     sources: list[Input] = field(default_factory=list)

@@ -52,8 +52,6 @@ _BLOCKS = frozenset(Block.__struct_fields__)
 
 
 class Content(Struct, gc=False):
-    """Content of a user or agent message. `tool_results` are keyed by call id."""
-
     id: str = ""
     content: list[Block] = []
     tool_results: dict[str, ToolResult] = {}
