@@ -102,7 +102,7 @@ def test_an_agents_home_is_found_by_its_name(toy: Path, capsys: pytest.CaptureFi
     assert local.found_homes()["toy-agent"] == [toy / ".toy" / "logs"]
     assert main(["doctor", "--json", "--store", str(toy / "store")]) == 0
     there, absent = [row for row in json.loads(capsys.readouterr().out) if row["name"] == "toy-agent"]
-    assert there["found"].startswith(f"{toy / '.toy' / 'logs'}: 1 sessions; 1 files, ")
+    assert there["found"].startswith(f"{toy / '.toy' / 'logs'}: 1 session; 1 file, ")
     assert (absent["status"], absent["found"]) == ("missing", "no ~/.toy/archive")
     assert main(["analyze", "toy-agent", "--no-report", "--store", str(toy / "store"), "--jobs", "1", "--json"]) == 0
     assert Store(toy / "store").sql("SELECT session_id, agent FROM sessions").fetchall() == [("toy", "toy-agent")]
