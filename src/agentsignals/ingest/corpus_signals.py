@@ -16,7 +16,6 @@ from typing import Any, TypeVar, get_args
 import msgspec
 from msgspec import Struct, field
 
-from agentsignals import private_files
 from agentsignals.model import Absent, Attempt, Context, Session
 from agentsignals.signals import Measured, Signal, catalog
 from agentsignals.signals.catalog import Result, as_bound, catalogue, measure, plan, with_needs
@@ -145,14 +144,10 @@ def shard_summary(
 def _cached(root: Path, name: str, kind: type[_Summary], make: Callable[[], _Summary], keep: bool) -> _Summary:
     path = root / FOLDER / name
     with suppress(OSError, msgspec.DecodeError):
-        return msgspec.msgpack.decode(disk.read_checked(path), type=kind)
+        return msgspec.msgpack.decode(disk.read_kept(path), type=kind)
     made = make()
     if keep:
-        try:
-            private_files.make_folder(path.parent)
-            disk.write_atomically(path, disk.with_checksum(msgspec.msgpack.encode(made)))
-        except OSError as problem:
-            raise disk.cannot_write(root, problem) from problem
+        disk.keep(path, msgspec.msgpack.encode(made))
     return made
 
 

@@ -460,7 +460,11 @@ def _state_of_places(store: Store) -> str:
     from agentsignals.ingest.shard import first_versions  # noqa: PLC0415  (loads every signal)
     from agentsignals.signals.catalog import by_path  # noqa: PLC0415
 
-    return store.fingerprint({PLACE: by_path(PLACE).version}, first_versions())
+    inputs, broken = sorted(first_versions()), sorted((d.shard, d.table) for d in store.damage if d.shard)
+    state = [
+        f"{n}:{[s.signals.get(path) for path in inputs]}:{s.gone}" for n, s in sorted(store.manifest.shards.items())
+    ]
+    return disk.digest(f"{state}|{by_path(PLACE).version}|{broken}".encode())
 
 
 def _stale(store: Store) -> set[str]:

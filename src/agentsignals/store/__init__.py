@@ -33,7 +33,7 @@ from agentsignals.store.index import (
 from agentsignals.store.sidecars import Damage, SidecarList
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
     import duckdb
     import polars as pl
@@ -528,13 +528,6 @@ class Store:
         """Return an unused shard name for this content."""
         self.manifest.run += 1
         return f"{self.manifest.run:06d}-{of.rpartition('-')[2]}"
-
-    def fingerprint(self, across: dict[str, int], inputs: Collection[str]) -> str:
-        """Return a hash of all shards, of these signals in them, and of those across sessions (path to version)."""
-        shards, inputs = sorted(self.manifest.shards.items()), sorted(inputs)
-        state = [f"{name}:{[shard.signals.get(path) for path in inputs]}:{shard.gone}" for name, shard in shards]
-        state.append(f"{sorted(across.items())}|{sorted(self._broken)}")
-        return hashlib.blake2b("|".join(state).encode(), digest_size=12).hexdigest()
 
     def drop(self, sessions: set[str], uris: set[str]) -> None:
         """Remove sessions and files from the index, and rewrite all shards that hold rows of them, seen or not."""

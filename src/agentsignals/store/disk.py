@@ -8,7 +8,7 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from fnmatch import fnmatchcase
 from functools import partial, reduce
 from operator import or_
@@ -67,13 +67,17 @@ def write_atomically(target: Path, data: bytes | memoryview) -> None:
     flush([target.parent])
 
 
-def with_checksum(data: bytes) -> bytes:
-    """Return the content of a file for `read_checked`."""
-    return zlib.crc32(data).to_bytes(_CHECK_BYTES) + data
+def keep(path: Path, data: bytes) -> None:
+    """Write a file that can be thrown away, for `read_kept`; nothing where its folder can't be written."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with suppress(OSError):
+        private_files.make_folder(path.parent)
+        private_files.write(draft, zlib.crc32(data).to_bytes(_CHECK_BYTES) + data)
+        draft.replace(path)
 
 
-def read_checked(path: Path) -> memoryview:
-    """Return what was written to a file `with_checksum`; nothing where it was cut or garbled. OSError."""
+def read_kept(path: Path) -> memoryview:
+    """Return what was kept in a file; nothing where a crash cut it short, or it is garbled. OSError."""
     data = memoryview(path.read_bytes())
     return data[_CHECK_BYTES:] if zlib.crc32(data[_CHECK_BYTES:]) == int.from_bytes(data[:_CHECK_BYTES]) else data[:0]
 

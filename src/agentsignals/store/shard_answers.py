@@ -8,7 +8,6 @@ are computed anew.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from agentsignals import private_files
 from agentsignals.store import disk, tables
 from agentsignals.store.index import code_stamp
 from agentsignals.store.query import NAMES, Connection, column_names, execute_ours, path_list
@@ -105,10 +103,15 @@ class ShardAnswers:
                 rows[shard_of[row[at]]].append(row)
         answers = {name: _by_column(names, of) for name, of in rows.items()}
         if kinds <= _PLAIN:
+            for name, answer in answers.items():
+                disk.keep(self._path(name, query), msgspec.msgpack.encode((self._n_gone(name), answer)))
+            # Answers of shards that are gone, and of other code, are removed.
+            entries = self._store.manifest.shards
             with suppress(OSError):
-                for name, answer in answers.items():
-                    self._write(self._path(name, query), msgspec.msgpack.encode((self._n_gone(name), answer)))
-                self._remove_stale()
+                for path in disk.folder_entries(self._root):
+                    name, code, *_ = f"{path.name}.".split(".")
+                    if (name not in entries or code != code_stamp()) and (name or disk.is_expired(path)):
+                        path.unlink(missing_ok=True)
         return dict(answers)
 
     def _path(self, name: str, query: str) -> Path:
@@ -116,7 +119,7 @@ class ShardAnswers:
 
     def _read(self, name: str, query: str) -> Answer | None:
         with suppress(OSError, msgspec.MsgspecError):
-            kept = disk.read_checked(self._path(name, query))
+            kept = disk.read_kept(self._path(name, query))
             n_gone, answer = msgspec.msgpack.decode(kept, type=tuple[int, Answer])
             if n_gone <= self._n_gone(name):  # else it lacks sessions that this store still sees there
                 return answer
@@ -132,21 +135,6 @@ class ShardAnswers:
         found = [(session_id, Path(file).parent.name) for session_id, file in asked.fetchall()]
         gone = {(left, name) for name, entry in self._store.manifest.shards.items() for left in entry.gone}
         return dict(pair for pair in found if pair not in gone)
-
-    def _write(self, path: Path, data: bytes) -> None:
-        """Write a file; one that a crash cuts short is not read."""
-        draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        private_files.make_folder(self._root)
-        private_files.write(draft, disk.with_checksum(data))
-        draft.replace(path)
-
-    def _remove_stale(self) -> None:
-        """Remove the answers of shards that are gone, and of other code."""
-        entries = self._store.manifest.shards
-        for path in disk.folder_entries(self._root):
-            name, code, *_ = f"{path.name}.".split(".")
-            if (name not in entries or code != code_stamp()) and (name or disk.is_expired(path)):
-                path.unlink(missing_ok=True)
 
 
 _WORD = re.compile(r"[a-z_]+")
