@@ -436,12 +436,12 @@ def test_sums_are_those_over_the_rows(store: Store, among: set[str] | None) -> N
     groups = {e.group for e in files.values() if e.shard}
     here = [s for s in held.sessions.values() if s.group in groups]
     totals = held.totals(chosen)
-    assert (totals.sessions, totals.attempts) == (len(here), sum(s.context == "eval" for s in here))
-    assert totals.prompts == sum(s.n_prompts or 0 for s in here)
-    assert totals.visible_output_tokens == sum(s.visible_output_tokens or 0 for s in here)
-    assert totals.lower_bounds == sum(s.visible_output_tokens is not None for s in here)
-    assert totals.cost_usd == sum(s.cost_usd or 0 for s in here)
-    assert totals.unpriced_sessions == sum(s.cost_usd is None for s in here)
+    assert (totals["sessions"], totals["attempts"]) == (len(here), sum(s.context == "eval" for s in here))
+    assert totals["prompts"] == sum(s.n_prompts or 0 for s in here)
+    assert totals["visible_output_tokens"] == sum(s.visible_output_tokens or 0 for s in here)
+    assert totals["lower_bounds"] == sum(s.visible_output_tokens is not None for s in here)
+    assert totals["cost_usd"] == sum(s.cost_usd or 0 for s in here)
+    assert totals["unpriced_sessions"] == sum(s.cost_usd is None for s in here)
     silent = Counter(
         s.group
         for s in here
