@@ -227,7 +227,7 @@ class ComparedLabel(NamedTuple):
     version: str | None = None
     """Version of the prompt, or of the rules."""
     model: str | None = None
-    """That answered, where a server said so; else that was asked."""
+    """The model a server named in its answer, else the requested one."""
 
 
 class Labels(NamedTuple):

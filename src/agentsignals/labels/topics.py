@@ -161,7 +161,7 @@ MOST = 40
 
 
 class Clusters(Struct, frozen=True):
-    """Which topic each prompt has: 0 is the largest, -1 none."""
+    """The topic of each prompt: 0 is the largest, -1 none."""
 
     method: str
     embedder: str

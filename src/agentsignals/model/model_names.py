@@ -147,7 +147,7 @@ _HOSTS = _ROUTES | frozenset((
 _LOCATION = re.compile(r"(?:[./~]|[a-z]:\\|[a-z0-9]+://).*", re.DOTALL)
 """A folder or address of weights, which names no model."""
 _SERVED_AS = re.compile(r"(?::(?:free|nitro|floor|exacto)|-maas|@default|[-@]latest)$")
-"""Which of its servers answered, and the newest snapshot."""
+"""Suffixes for a kind of server, or for the newest snapshot."""
 _SNAPSHOT = re.compile(r"(?:-v\d)?[-@](20\d\d)-?(\d\d)-?(\d\d)$")
 _FIRST = re.compile(r"(?<=^claude-opus-4)-0$|(?<=^claude-sonnet-4)-0$")
 """Anthropic's name of the first snapshot of Claude 4."""

@@ -49,14 +49,14 @@ class Did(Struct, frozen=True, kw_only=True):
     """A simple command that a call ran."""
 
     at: int
-    """Which of the session's calls, in order of time."""
+    """Index among the session's calls, in order of time."""
     call: ToolCall
     words: tuple[str, ...]
     """Without what only runs another (`sudo`, `uv run`, `python -m`)."""
     head: str
     """The program that the line itself names."""
     n: int
-    """Which command of the call's line."""
+    """Index of the command in the call's line."""
     is_piped: bool
     """It reads what the command before it prints."""
     is_aside: bool
