@@ -50,16 +50,22 @@ def run_of(path: str, instance: str | None = None) -> str | None:
     return f"{run}/{canonical(named)}" if run else None
 
 
-def run_above(path: str, instance: str | None = None) -> str | None:
-    """Return `<run>/<instance>` by the folder above the one of all instances, or None.
+def runs_above(path: str, instance: str | None = None) -> list[str]:
+    """Return `<run>/<instance>` by the folders above the one of all instances.
 
-    A published run keeps its trajectories and its reports in two folders, each with a folder for each instance.
+    A published run keeps its trajectories and its reports in two folders, each with a file or a folder for each
+    instance, or reports in folders for models.
     """
     folder = root_of(path)
     named = stem_of(path) if instance is None else instance
-    run = posixpath.basename(posixpath.dirname(posixpath.dirname(folder)))
-    is_own = posixpath.basename(folder).lower() == named.lower() and not of_submission(path)
-    return f"{run}/{canonical(named)}" if run and is_own else None
+    if of_submission(path):
+        return []
+    folders = folder.split("/")
+    if folders[-1].lower() != named.lower():
+        above = folders[-2:-1] if instance is None and _INSTANCE.match(named) else []
+    else:
+        above = [*folders[-3:-2], *(folders[-4:-3] if instance is not None else [])]
+    return [f"{run}/{canonical(named)}" for run in above if run]
 
 
 def is_named_for_instance(name: str) -> bool:
@@ -103,7 +109,7 @@ def names_of(path: str, instance: str) -> list[str]:
         return []
     if "model" in evaluation:
         return [f"run:{run}", f"run:{evaluation['run']}/{run}"]
-    return [f"run:{name}" for name in dict.fromkeys((run, run_above(path, instance))) if name is not None]
+    return [f"run:{name}" for name in dict.fromkeys((run, *runs_above(path, instance)))]
 
 
 def of_submission(path: str) -> dict[str, str]:

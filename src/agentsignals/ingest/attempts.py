@@ -222,31 +222,51 @@ def _gather_parts(parts: list[Attempt]) -> list[Attempt]:
 
 
 def _named_as_one_run(parts: list[Attempt]) -> list[Attempt]:
-    """Give verdicts the name of the conversation where a run keeps the two in folders side by side, each with a folder
-    for each task. Folders that are named for models are of several candidates: there a verdict stays where it is."""
-    roots_by_place: dict[tuple[str, str], set[str]] = {}
+    """Give verdicts the name of the conversation where a run keeps the two in folders side by side, by task, or the
+    verdicts by model and task. Other folders that are named for models are of several candidates: there a verdict
+    stays where it is."""
+    told = {p.root: p for p in parts if p.session_artifact is not None and p.goes_by is not None}
+    models_by_root: dict[str, set[str]] = {}
     for part in parts:
-        above, task = posixpath.split(part.root)
-        if part.goes_by is not None and posixpath.dirname(above):
-            roots_by_place.setdefault((posixpath.dirname(above), task.lower()), set()).add(part.root)
+        named = (part.knobs.get("model_id"), part.observed.get("model_id"))
+        models_by_root.setdefault(part.root, set()).update(_without_maker(m) for m in named if isinstance(m, str))
+    of_sessions = {model for root in told for model in models_by_root[root]}
+    conversations: dict[tuple[str, str, str], set[str]] = {}
+    verdicts: dict[tuple[str, str, str], set[str]] = {}
+    names_by_root: dict[tuple[str, str], str] = {}
+    for part in parts:
+        if part.goes_by is None:
+            continue
+        above, last = posixpath.split(part.root)
+        task = (part.task_id or last).lower()
+        model = _without_maker(posixpath.basename(above))
+        if part.session_artifact is not None:  # `trajs/TASK/TASK.traj`, or `trajs/TASK.traj`
+            place = posixpath.dirname(above) if last.lower() == task else above
+            names_by_root[part.root, task] = part.goes_by
+            for of in ("", *models_by_root[part.root]):
+                conversations.setdefault((place, task, of), set()).add(part.root)
+        elif last.lower() == task:
+            place, of = (
+                (posixpath.dirname(posixpath.dirname(above)), model)
+                if model in of_sessions
+                else (posixpath.dirname(above), "")
+            )
+            verdicts.setdefault((place, task, of), set()).add(part.root)
     names: dict[str, str] = {}
-    for roots in roots_by_place.values():
-        told = {
-            p.root: p for p in parts if p.root in roots and p.goes_by is not None and p.session_artifact is not None
+    for (place, task, of), roots in verdicts.items():
+        homes = conversations.get((place, task, of), set())
+        models = {m for root in (*homes, *roots) for m in models_by_root[root]}
+        holders = {
+            posixpath.basename(r if r.lower().rpartition("/")[2] != task else posixpath.dirname(r))
+            for r in homes | roots
         }
-        if len(roots) != 2 or len(told) != 1:
-            continue
-        (conversation,), (other,) = told.values(), roots - told.keys()
-        named = [
-            {m for m in (p.knobs.get("model_id"), p.observed.get("model_id")) if isinstance(m, str)}
-            for p in parts if p.root in roots
-        ]  # fmt: skip
-        models = {_without_maker(model) for each in named for model in each}
-        if len(models) > 1 or any(_without_maker(posixpath.basename(posixpath.dirname(r))) in models for r in roots):
-            continue
-        names[other] = conversation.goes_by or ""
+        is_one_run = len(models) < 2 and not any(_without_maker(holder) in models for holder in holders)
+        if place and len(homes) == len(roots) == 1 and homes != roots and (of or is_one_run):
+            names[next(iter(roots))] = names_by_root[next(iter(homes)), task]
     return [
-        msgspec.structs.replace(p, goes_by=names[p.root]) if p.root in names and p.goes_by is not None else p
+        msgspec.structs.replace(p, goes_by=names[p.root])
+        if p.root in names and p.goes_by is not None and p.session_artifact is None
+        else p
         for p in parts
     ]
 

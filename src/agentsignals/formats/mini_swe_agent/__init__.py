@@ -6,7 +6,7 @@ import re
 from agentsignals.formats import Claim, Format
 from agentsignals.formats.documents import inside, string
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.instances import canonical, of_submission, root_of, run_above, run_of, run_of_model, stem_of
+from agentsignals.formats.instances import canonical, of_submission, root_of, run_of, run_of_model, runs_above, stem_of
 from agentsignals.formats.profile import SHELL, Profile, named
 
 PROFILE = Profile(agent="mini-swe-agent", tools=named((SHELL, "bash")))
@@ -24,7 +24,7 @@ def claims(head: Head) -> Claim | None:
     ours = _is_document(document, head) if "messages" in document or "info" in document else _are_messages(head.items)
     if not ours:
         return None
-    keys = [run_of(head.path), run_above(head.path)]
+    keys = [run_of(head.path), *runs_above(head.path)]
     name = string(inside(document, "info", "config", "model", "model_name"))
     if keys[0] is not None and name is not None and not of_submission(head.path):
         # An evaluation's folder is named for the model, even if the run has a name of its own.
