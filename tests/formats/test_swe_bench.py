@@ -408,6 +408,18 @@ def test_a_report_without_an_instance_in_a_verifiers_folder_is_of_another_harnes
 
 
 @pytest.mark.parametrize(
+    ("of_conversation", "of_report"),
+    [("trajs/{0}.traj.json", "logs/{0}"), ("trajs/{0}/{0}.traj.json", "logs/quick-1/{0}"), ("trajs/{0}.traj.json", "logs/quick-1/{0}")],
+)  # fmt: skip
+def test_verdicts_by_model_and_trajectories_without_folders_join_by_task(
+    tmp_path: Path, of_conversation: str, of_report: str
+) -> None:
+    files = {f"in/sub/{of_conversation.format(TASK)}": mini(), f"in/sub/{of_report.format(TASK)}/report.json": report()}
+    (known,) = attempts(tmp_path, files)
+    assert "session_jsonl" in known["kinds"] and known["reward"] is not None
+
+
+@pytest.mark.parametrize(
     "files",
     [
         {f"in/quick-1/{TASK}/{TASK}.traj.json": mini(), f"in/slow-1/{TASK}/report.json": report()},

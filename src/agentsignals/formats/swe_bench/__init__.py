@@ -78,7 +78,7 @@ def _of_run(document: dict[str, object], head: Head) -> Claim | None:
     begins = '"model_name_or_path"' in head.text[:4_096] and '"instance_id"' in head.text[:4_096]
     if all(isinstance(v, dict) and v.keys() >= _PREDICTION for v in whole) if whole else begins:
         return _of_predictions(head.path)
-    if document.keys() >= _COUNTS and ("resolved_ids" in document or CUT in values):
+    if document.keys() >= _COUNTS and ("resolved_ids" in document or "submitted_ids" in document or CUT in values):
         # Only the summary knows trials whose patch was empty, or whose evaluation failed.
         evaluation = of_summary(head.path)
         name = evaluation.get("model") or evaluation["run"]
