@@ -409,8 +409,12 @@ def test_a_report_without_an_instance_in_a_verifiers_folder_is_of_another_harnes
 
 @pytest.mark.parametrize(
     ("of_conversation", "of_report"),
-    [("trajs/{0}.traj.json", "logs/{0}"), ("trajs/{0}/{0}.traj.json", "logs/quick-1/{0}"), ("trajs/{0}.traj.json", "logs/quick-1/{0}")],
-)  # fmt: skip
+    [
+        ("trajs/{0}.traj.json", "logs/{0}"),
+        ("trajs/{0}/{0}.traj.json", "logs/quick-1/{0}"),
+        ("trajs/{0}.traj.json", "logs/quick-1/{0}"),
+    ],
+)
 def test_verdicts_by_model_and_trajectories_without_folders_join_by_task(
     tmp_path: Path, of_conversation: str, of_report: str
 ) -> None:
