@@ -819,7 +819,11 @@ def _joined(pool: dict[str, RecognisedArtifact]) -> list[list[RecognisedArtifact
 def _packed(groups: list[FileGroup], shard_bytes: int, jobs: int = 1) -> Iterator[list[FileGroup]]:
     """Pack whole groups into about equal shards in order of name. The same files make the same shards for as many
     `jobs`, and no worker waits long for another's last one."""
-    weights = [group.bytes + _FILE_BYTES * len(group.files) for group in groups]
+    weights = []
+    for group in groups:
+        # What is read in pieces leaves an index entry a session, by the thousand: it is a shard by itself.
+        in_memory = max((m.file.bytes * by_name(m.format).weight for m in group.files if m.format), default=0)
+        weights.append(max(group.bytes + _FILE_BYTES * len(group.files), in_memory if in_memory > shard_bytes else 0))
     total = sum(weights)
     shards_n = max(-(-total // shard_bytes), min(jobs, total // SMALL_BYTES))
     if shards_n > jobs:
