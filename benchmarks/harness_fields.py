@@ -2,6 +2,7 @@
 
     python -m benchmarks.harness_fields --packages FOLDER     # holds the packages as pip lays them out
     python -m pip download --no-deps --only-binary=:all: --python-version 3.13 -d FOLDER inspect-ai harbor ...
+    git archive --format=zip -o FOLDER/sweagent-1.1.0.zip HEAD     # where no registry has it; OpenHands/benchmarks, too
 
 The packages are read, never imported or run: a field is an annotation of a class, or a key that a function writes. A
 field that a card neither calls read nor not read is new; one that it names and no package has is gone. Both end with
@@ -25,7 +26,7 @@ from agentsignals.formats import Fields, card_of, formats
 SPEAKS = re.compile(
     r"valid|retr|attempt|best|chosen|selected|limit|timeout|budget|scor|reward|metric|headline|reduc|total|usage|token"
     r"|cost|role|model|name|(?:^|_)ids?$|error|exception|fail|status|policy|fallback|epoch|resolved|completed|submitted"
-    r"|stop|started|ended|finished|time|trial|verifi|stats|n_|version|seed|reason|infra|calls|agent|source|steps",
+    r"|stop|started|ended|finished|time|trial|verifi|stats|n_|version|seed|reason|infra|calls|agent|source|steps|pending|accept|iterations",
 )
 """What a field's name is about: validity, retries, the attempt chosen, limits, scores, totals, roles, names, times."""
 
@@ -36,6 +37,8 @@ class Records(Struct, frozen=True):
     format: str
     package: str
     types: dict[str, tuple[str, ...]]
+    distribution: str = ""
+    """Beginning of its file's name where that is not the package's."""
 
 
 HARNESSES = (
@@ -70,10 +73,23 @@ HARNESSES = (
         "harness/reporting.py": ("make_run_report",),
         "harness/grading.py": ("get_eval_report",),
     }),
+    Records("swe-bench", "sb_cli", {"get_report.py": ("get_str_report",)}),
+    Records("swe-bench", "multi_swe_bench", {"harness/report.py": ("FinalReport", "Report")}),
+    Records("swe-agent", "sweagent", {
+        "types.py": ("StepOutput", "TrajectoryStep", "AgentInfo"),
+        "agent/models.py": ("InstanceStats", "GenericAPIModelConfig"),
+        "agent/agents.py": ("DefaultAgentConfig", "RetryAgentConfig", "get_trajectory_data"),
+        "agent/reviewer.py": ("ReviewerResult", "ChooserOutput", "ChooserRetryLoopConfig", "ScoreRetryLoopConfig"),
+    }),
+    Records("openhands", "openhands", {
+        "sdk/llm/utils/metrics.py": ("Cost", "TokenUsage", "MetricsSnapshot", "Metrics"),
+        "sdk/conversation/state.py": ("ConversationState",),
+    }, "openhands_sdk"),
+    Records("openhands", "benchmarks", {"utils/models.py": ("EvalMetadata", "EvalOutput")}),
     Records("mini-swe-agent", "minisweagent", {
         "agents/default.py": ("serialize", "AgentConfig"),
         "models/litellm_model.py": ("query", "serialize"),
-    }),
+    }, "mini_swe_agent"),
 )  # fmt: skip
 
 
@@ -89,28 +105,31 @@ def fields_of(text: str, name: str) -> Iterator[str]:
                 ):
                     yield part.name
         elif isinstance(node, ast.FunctionDef) and node.name == name:
-            for part in ast.walk(node):
-                keys = part.keys if isinstance(part, ast.Dict) else ()
-                yield from (k.value for k in keys if isinstance(k, ast.Constant) and isinstance(k.value, str))
-                if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store):
-                    key = part.slice
-                    yield from (key.value,) if isinstance(key, ast.Constant) and isinstance(key.value, str) else ()
+            parts = list(ast.walk(node))
+            keys = [key for part in parts if isinstance(part, ast.Dict) for key in part.keys]
+            stored = [p.slice for p in parts if isinstance(p, ast.Subscript) and isinstance(p.ctx, ast.Store)]
+            # A client writes no key of the report that it shows: those that it reads are the report's.
+            read = [] if keys or stored else [part.slice for part in parts if isinstance(part, ast.Subscript)]
+            told = [*keys, *stored, *read]
+            yield from (k.value for k in told if isinstance(k, ast.Constant) and isinstance(k.value, str))
 
 
 def recorded(folder: Path, records: Records) -> tuple[str, list[str]]:
     """Return the version of a package, and `Type.field` of each field that speaks of one of the subjects."""
-    wheel = next(iter(sorted(folder.glob(f"{records.package}*.whl"))), None) or next(
-        iter(sorted(folder.glob("mini_swe_agent*.whl"))), None
-    )
-    if wheel is None:
-        raise SystemExit(f"{folder} holds no wheel of {records.package}: `pip download` it as --help says.")
+    named = records.distribution or records.package
+    wheels = sorted(path for path in folder.glob(f"{named}-*") if path.suffix in (".whl", ".zip"))
+    if not wheels:
+        raise SystemExit(f"{folder} holds no wheel of {named}: `pip download` it as --help says.")
+    wheel = wheels[-1]
     found: list[str] = []
     with zipfile.ZipFile(wheel) as archive:
         for path, names in records.types.items():
             text = archive.read(f"{records.package}/{path}").decode()
             for name in names:
                 found += [f"{name}.{field}" for field in fields_of(text, name) if SPEAKS.search(field)]
-    return wheel.name.split("-")[1], list(dict.fromkeys(f for f in found if not f.rpartition(".")[2].startswith("_")))
+    return wheel.name.removesuffix(".zip").split("-")[1], list(
+        dict.fromkeys(f for f in found if not f.rpartition(".")[2].startswith("_"))
+    )
 
 
 def told(records: Records) -> Fields:

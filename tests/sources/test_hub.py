@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,8 @@ from agentsignals.ingest import pipeline
 from agentsignals.sources import RawFile, Unreadable, open_source, read
 from agentsignals.sources import hub as source
 from agentsignals.store import Store
-from tests.hub_server import DataSet, Hub, conversation, hub
+from tests.hub_server import DataSet, Hub, conversation, hub, messages
+from tests.ingest.test_data_sets import as_lines, as_parquet
 
 __all__ = ["hub"]
 
@@ -251,6 +255,52 @@ def test_a_listing_that_was_cut_is_asked_for_again(small: Hub) -> None:
     for path in (source.cache_folder() / "listings").rglob("*.json"):
         path.write_bytes(path.read_bytes()[:20])
     assert list(open_source("hub:ann/traces")) == first
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "data-sets.md").read_text("utf-8")
+
+
+def test_the_page_on_data_sets_runs_from_a_filled_cache(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    began = 1_767_225_600
+    rows = [
+        {
+            "trajectory_id": f"trajectory-{n:04}", "instance_id": f"o__r-{n}", "resolved": n % 2 == 0, "model": "m",
+            "messages": [{**m, "timestamp": began + 86_400 * n} for m in messages(f"Please fix issue {n}.")],
+        }
+        for n in range(24)
+    ]  # fmt: skip
+    parts = {f"data/{name}-00000-of-00001.parquet": rows[at : at + 12] for name, at in (("train", 0), ("test", 12))}
+    said = [messages("Why does it fail?", f"No, fix issue {n} again.") for n in range(24)]
+    parts["chats/train.parquet"] = [{"session_id": f"session-{n:04}", "messages": m} for n, m in enumerate(said)]
+    hub.sets["anna/runs"] = DataSet({path: as_parquet(some) for path, some in parts.items()})
+    list(open_source("hub:anna/runs"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("AGENTSIGNALS_STORE", str(tmp_path / "store"))
+    monkeypatch.chdir(tmp_path)
+    asked = len(hub.requests)
+    ran = []
+    for language, block in re.findall(r"```(sh|yaml|python)\n(.*?)```", PAGE, re.DOTALL):
+        if language == "yaml":
+            Path("claims.yaml").write_text(block)
+        elif language == "python":
+            if find_spec(block.split()[1]) is not None:
+                exec(block, {})  # noqa: S102  (our own page)
+                ran.append(capsys.readouterr().out)
+        else:
+            for command in re.split(r"^agentsignals ", block, flags=re.MULTILINE)[1:]:
+                if "--from" in command:  # somebody read them
+                    given = [json.loads(line) for line in Path("sample.jsonl").read_text().splitlines()]
+                    Path("sample.jsonl").write_bytes(
+                        as_lines([{**row, "label": ("debug", "understand")[n % 2]} for n, row in enumerate(given)])
+                    )
+                    assert given
+                assert main(shlex.split(command)) == 0, command
+                ran.append(capsys.readouterr().out)
+    assert all(ran) and len(hub.requests) == asked
+    (commit,) = Store(tmp_path / "store").sql("SELECT DISTINCT revision FROM artifacts").fetchall()
+    assert commit == (hub.sets["anna/runs"].commit,)
 
 
 # -- exclusion lists ---------------------------------------------------------------------------------------------------

@@ -18,11 +18,13 @@ import pytest
 from agentsignals import network
 from agentsignals.cli import main
 from agentsignals.errors import SourceError, UsageError
+from agentsignals.experiments.replication import replicate
 from agentsignals.ingest import pipeline
 from agentsignals.sources import RawFile, Unreadable, open_source, read
 from agentsignals.sources import s3 as source
 from agentsignals.store import Store
 from tests.claude import Log
+from tests.ingest.test_data_sets import as_parquet
 from tests.ingest.test_pipeline import tables
 
 SECRET = "wJalrXUtnFEMI"  # noqa: S105  (of a server of this file)
@@ -329,3 +331,18 @@ def test_a_bucket_read_by_workers_gives_the_tables_of_the_folder(
         columns = [c for c in expected[name].columns if "artifact_id" not in c]
         one, two = (frame[name].select(columns).sort(columns) for frame in (expected, made))
         assert one.equals(two), name
+
+
+def test_a_table_is_recognised_by_its_end_however_large_and_claims_are_checked_on_it(
+    bucket: Any, tmp_path: Path
+) -> None:
+    rows = [{"instance_id": f"t{n}", "resolved": n == 0, "model": "m", "blob": os.urandom(6_000_000)} for n in range(3)]
+    put(bucket, **{"set/data/train.parquet": as_parquet(rows)})
+    summary = pipeline.analyze(["s3://traces/set"], tmp_path / "store", jobs=1)
+    assert (summary.attempts, summary.skipped) == (3, {})
+    (tmp_path / "claims.yaml").write_text(
+        "source: x\ntables: {runs: {files: [data/*.parquet], columns: {resolved: BOOLEAN}}}\n"
+        "claims:\n- {id: a, text: b, over: runs, expected: 1, query: 'SELECT sum(resolved::INT) AS value FROM rows'}\n"
+    )
+    (verdict,) = replicate(tmp_path / "claims.yaml", "s3://traces/set")
+    assert verdict.status == "pass", verdict.note

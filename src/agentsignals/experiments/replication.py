@@ -11,10 +11,12 @@ and is stopped if it does not end.
 
 from __future__ import annotations
 
+import mmap
 import re
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from threading import Timer
 from typing import Any, Literal
 
@@ -23,12 +25,20 @@ import msgspec
 import yaml
 from msgspec import Struct, field
 
-from agentsignals.errors import ClaimsError, LabError, QueryError, SandboxError, SourceError, UsageError
+from agentsignals.errors import (
+    ClaimsError,
+    LabError,
+    QueryError,
+    SandboxError,
+    SourceError,
+    UnknownSource,
+    UsageError,
+)
 from agentsignals.model import Absent
 from agentsignals.questions.findings import Reader
 from agentsignals.questions.question import Finding
 from agentsignals.questions.studies import studies
-from agentsignals.sources import hub
+from agentsignals.sources import RawFile, hub, open_source, read
 from agentsignals.sources.local import commits_in
 from agentsignals.store import Store
 from agentsignals.store.query import parse_select, path_list, readable
@@ -238,14 +248,15 @@ class Verdict(Struct, frozen=True, kw_only=True):
 def replicate(claims: str | Path, data: Path | str | None = None, store: Store | None = None) -> list[Verdict]:
     """Check the claims of a set or a YAML file, in order.
 
-    `data`: the folder or file that the claims are about, a data set in a cache of the Hub's, or `hub:OWNER/NAME`, whose
-    files are fetched; without it the store is used where the set allows it. Missing
-    data makes a claim untestable; damaged data makes it fail. SourceError if `data` does not exist, UsageError or
-    ClaimsError if there are no such claims.
+    `data`: what the claims are about: a folder, a file, a data set in a cache of the Hub's, or any source that
+    `analyze` takes, whose files are fetched; without it the store is used where the set allows it. Missing data makes
+    a claim untestable; damaged data makes it fail. SourceError if `data` does not exist, UsageError or ClaimsError if
+    there are no such claims.
     """
 
     claim_set = load(claims)
-    folder = _data_folder(str(data), claim_set) if data is not None else None
+    fetched = TemporaryDirectory(prefix="agentsignals-claims-")  # it lasts as long as this call
+    folder = _data_folder(str(data), claim_set, Path(fetched.name)) if data is not None else None
     ground = ClaimContext(claim_set.tables, folder, store)
     verdicts = []
     for entry in claim_set.entries():
@@ -261,12 +272,26 @@ def replicate(claims: str | Path, data: Path | str | None = None, store: Store |
     return verdicts
 
 
-def _data_folder(data: str, claim_set: ClaimSet) -> Path:
+def _data_folder(data: str, claim_set: ClaimSet, fetched: Path) -> Path:
+    """Return the folder of the data. Files of other sources than a folder or the Hub are put into `fetched`."""
+    patterns = [pattern for table in claim_set.tables.values() for pattern in table.files]
     if hub.accepts(data):
-        return hub.folder_of(data, (pattern for table in claim_set.tables.values() for pattern in table.files))
+        return hub.folder_of(data, patterns)
     folder = Path(data).expanduser()
     if not folder.exists():
-        raise SourceError(f"There is no {folder}.", f"--data names {claim_set.data or 'the data of the claims'}.")
+        try:
+            listed = [file for file in open_source(data) if isinstance(file, RawFile)]
+        except UnknownSource:
+            says = f"--data names {claim_set.data or 'the data of the claims'}."
+            raise SourceError(f"There is no {folder}.", says) from None
+        below = f"{data.rstrip('/')}/"
+        wanted = [f for f in listed if any(PurePosixPath(f.uri).match(pattern) for pattern in patterns)]
+        for file, content in zip(wanted, read(wanted), strict=True):
+            target = fetched / PurePosixPath(file.uri.removeprefix(below).lstrip("/"))
+            if isinstance(content, bytes | mmap) and target.resolve().is_relative_to(fetched.resolve()):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+        return fetched
     commits = commits_in(str(folder)) if (folder / "blobs").is_dir() else []
     return Path(commits[0]) if commits else folder
 

@@ -412,8 +412,7 @@ def _inside(folder: str, other: str) -> bool:
 MAGIC = b"PAR1"
 _END_BYTES = 8
 _FOOTER_MOST = 16 * 1024 * 1024
-"""Size of the footer of a table of a thousand columns in a thousand groups. Remote files up to this size are read
-whole."""
+"""Size of the footer of a table of a thousand columns in a thousand groups."""
 
 
 def parquet_footer(file: RawFile) -> bytes | None:
@@ -430,8 +429,11 @@ def parquet_footer(file: RawFile) -> bytes | None:
                         return MAGIC + handle.read(length)
         except OSError:  # told when it is read
             return None
-    (whole,) = read([file]) if file.bytes <= _FOOTER_MOST else [b""]
-    return None if isinstance(whole, Unreadable) else whole or None
+    (whole,) = read([file])  # elsewhere there is no way to its end but the whole
+    if isinstance(whole, Unreadable) or whole[: len(MAGIC)] != MAGIC:
+        return None
+    length = int.from_bytes(whole[-_END_BYTES : -len(MAGIC)], "little") + _END_BYTES
+    return MAGIC + whole[-length:] if _END_BYTES < length <= min(len(whole), _FOOTER_MOST) else None
 
 
 _LFS_POINTER = re.compile(

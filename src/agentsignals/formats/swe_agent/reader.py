@@ -235,9 +235,14 @@ def read(inputs: list[Input]) -> Reading:
             alone = tools.Attempted(document.trajectory or [], document.history or [], document.info)
             indexed = [(alone, attempt_of(artifact.path), None)]
         parts = [_attempt(source, document, *attempt) for attempt in indexed]
-        chosen = inside(decoded(document.info, Any), "best_attempt_idx")
-        for _, part in parts if isinstance(chosen, int) and len(parts) > 1 else ():
-            part.is_handed_in = part.attempt_index == chosen
+        told = decoded(document.info, Any)
+        chosen, spent = inside(told, "best_attempt_idx"), inside(told, "rloop_model_stats")
+        for _, part in parts if isinstance(chosen, int) else ():
+            part.is_handed_in = part.attempt_index == chosen if len(parts) > 1 else None
+            if part.attempt_index == chosen:  # reviewers and choosers are billed with the attempt that they took
+                part.other_cost_usd = amount(inside(spent, "instance_cost")) or None
+                part.other_input_tokens = count(inside(spent, "tokens_sent")) or None
+                part.other_output_tokens = count(inside(spent, "tokens_received")) or None
         place = f"{root_of(artifact.path)}/{stem_of(artifact.path)}"
         if document.attempts:
             several.add(place)
