@@ -11,7 +11,6 @@ and is stopped if it does not end.
 
 from __future__ import annotations
 
-import mmap
 import re
 from collections.abc import Mapping
 from decimal import Decimal
@@ -38,7 +37,7 @@ from agentsignals.model import Absent
 from agentsignals.questions.findings import Reader
 from agentsignals.questions.question import Finding
 from agentsignals.questions.studies import studies
-from agentsignals.sources import RawFile, hub, open_source, read
+from agentsignals.sources import RawFile, Unreadable, hub, open_source, read
 from agentsignals.sources.local import commits_in
 from agentsignals.store import Store
 from agentsignals.store.query import parse_select, path_list, readable
@@ -255,21 +254,20 @@ def replicate(claims: str | Path, data: Path | str | None = None, store: Store |
     """
 
     claim_set = load(claims)
-    fetched = TemporaryDirectory(prefix="agentsignals-claims-")  # it lasts as long as this call
-    folder = _data_folder(str(data), claim_set, Path(fetched.name)) if data is not None else None
-    ground = ClaimContext(claim_set.tables, folder, store)
-    verdicts = []
-    for entry in claim_set.entries():
-        if isinstance(entry, UnreadableClaim):
-            why = f"the claim cannot be read: {entry.why}"
-            verdict = Verdict(
-                claim=entry.id, status="untestable", expected=None, computed=None, tolerance=0.0,
-                source=claim_set.source, note=why, why=why,
-            )  # fmt: skip
-        else:
-            verdict = _verdict(entry, claim_set, ground)
-        verdicts.append(verdict)
-    return verdicts
+    with TemporaryDirectory(prefix="agentsignals-claims-") as fetched:
+        folder = _data_folder(str(data), claim_set, Path(fetched)) if data is not None else None
+        ground = ClaimContext(claim_set.tables, folder, store)
+        return [_checked(entry, claim_set, ground) for entry in claim_set.entries()]
+
+
+def _checked(entry: Claim | UnreadableClaim, claim_set: ClaimSet, ground: ClaimContext) -> Verdict:
+    if not isinstance(entry, UnreadableClaim):
+        return _verdict(entry, claim_set, ground)
+    why = f"the claim cannot be read: {entry.why}"
+    return Verdict(
+        claim=entry.id, status="untestable", expected=None, computed=None, tolerance=0.0,
+        source=claim_set.source, note=why, why=why,
+    )  # fmt: skip
 
 
 def _data_folder(data: str, claim_set: ClaimSet, fetched: Path) -> Path:
@@ -288,7 +286,7 @@ def _data_folder(data: str, claim_set: ClaimSet, fetched: Path) -> Path:
         wanted = [f for f in listed if any(PurePosixPath(f.uri).match(pattern) for pattern in patterns)]
         for file, content in zip(wanted, read(wanted), strict=True):
             target = fetched / PurePosixPath(file.uri.removeprefix(below).lstrip("/"))
-            if isinstance(content, bytes | mmap) and target.resolve().is_relative_to(fetched.resolve()):
+            if not isinstance(content, Unreadable) and target.resolve().is_relative_to(fetched.resolve()):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(content)
         return fetched

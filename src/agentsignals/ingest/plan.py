@@ -12,6 +12,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -705,22 +706,23 @@ def _take(member: RecognisedArtifact, manifest: Manifest, plan: Plan, members: l
 
 def regroup(manifest: Manifest, late_keys: set[str], shard_bytes: int = SHARD_BYTES) -> list[list[FileGroup]]:
     """Return shards of groups that turned out to tell of one session; a key of that session joins them."""
-    names = {_name_and_side(key)[0] for key in late_keys}
-    sides: dict[str, set[str]] = {}
-    by_name: dict[str, dict[str, list[str]]] = {}
-    keyed = manifest.files_with_keys(side + name for name in names for side in ("", ASKS, ANSWERS))
-    entries = manifest.files.known(uri for uris in keyed.values() for uri in uris)
-    for key, uris in keyed.items():
-        name, side = _name_and_side(key)
-        sides.setdefault(name, set()).add(side)
-        for uri in uris:
-            by_name.setdefault(name, {}).setdefault(entries[uri].group, []).append(uri)
+    late = iter(sorted(late_keys))
     members: dict[str, RecognisedArtifact] = {}
-    for name, by_group in by_name.items():
-        if len(by_group) > 1 and len(sides[name] - {""}) != 1:
-            for uri in (uri for uris in by_group.values() for uri in uris):
-                member = members.get(uri) or artifact_of(uri, entries[uri])
-                members[uri] = replace(member, keys=(*member.keys, name))
+    while names := {_name_and_side(key)[0] for key in islice(late, _AT_ONCE)}:  # tables have one for each row
+        sides: dict[str, set[str]] = {}
+        by_name: dict[str, dict[str, list[str]]] = {}
+        keyed = manifest.files_with_keys(side + name for name in names for side in ("", ASKS, ANSWERS))
+        entries = manifest.files.known(uri for uris in keyed.values() for uri in uris)
+        for key, uris in keyed.items():
+            name, side = _name_and_side(key)
+            sides.setdefault(name, set()).add(side)
+            for uri in uris:
+                by_name.setdefault(name, {}).setdefault(entries[uri].group, []).append(uri)
+        for name, by_group in by_name.items():
+            if len(by_group) > 1 and len(sides[name] - {""}) != 1:
+                for uri in (uri for uris in by_group.values() for uri in uris):
+                    member = members.get(uri) or artifact_of(uri, entries[uri])
+                    members[uri] = replace(member, keys=(*dict.fromkeys((*member.keys, name)),))
     return list(_packed(_grouped([members[uri] for uri in sorted(members)], manifest), shard_bytes))
 
 
