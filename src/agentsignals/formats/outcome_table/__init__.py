@@ -37,7 +37,7 @@ def claims(head: Head) -> Claim | None:
 def is_of_json(head: Head) -> bool:
     """Return whether a file is such a table in JSON. Formats whose rows have the same names ask this too."""
     rows = (head.items or head.records) if head.looks_like_json else []
-    if not rows or any(messages_of(rows[0][name]) for name in may_hold(rows[0])):
+    if not rows or any(isinstance(v := rows[0][name], list) or messages_of(v) for name in may_hold(rows[0])):
         return False
     columns = columns_of(list(rows[0]))
     if columns.lacks or not (columns.is_swe_bench or len(rows) > 1):
