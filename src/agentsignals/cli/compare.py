@@ -164,8 +164,8 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
     if silent.tasks:
         lines = [
             f"identical for all candidates: {len(silent.solved) + len(silent.failed):,} of"
-            f" {times(silent.tasks, 'task')} with outcomes of several candidates. Only the other {silent.telling:,}"
-            " can show a difference."
+            f" {times(silent.tasks, 'task')} with outcomes of several candidates. "
+            f"{f'Only the other {silent.telling:,}' if silent.telling else 'None'} can show a difference."
         ]
         words = ("solved by all", "solved by none") if yes else ("identical for all", "")
         for word, tasks in zip(words, (silent.solved, silent.failed), strict=True):

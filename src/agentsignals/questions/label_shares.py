@@ -36,12 +36,12 @@ PUSHBACK_LABELS = _SQL["pushback"]["labels"]
 """Query for `pushback_finding`."""
 
 NO_LABELS = (
-    "No message has a sentiment label yet. Run agentsignals labels label sentiment --by LABELLER, or --from FILE for"
-    " published labels."
+    "No message has a sentiment label yet. Run `agentsignals labels label sentiment --by LABELLER`, or `--from FILE`"
+    " for published labels."
 )
 OUTPUT = "Sentiment labels are not feelings: two labellers of one dataset agreed with a kappa of 0.43 (agent-traces)."
 SENTIMENT = "corpus.sentiment_label"
-_UNMEASURED = f"this labeller was {NEVER_VALIDATED}; run agentsignals labels agree sentiment LABELLER --gold FILE"
+_UNMEASURED = f"this labeller was {NEVER_VALIDATED}; run `agentsignals labels agree sentiment LABELLER --gold FILE`"
 FEW_PLACES = "Intervals clustered by project are too narrow if the effective number of projects is below about ten."
 
 

@@ -75,7 +75,7 @@ def few_sessions(inputs: Inputs) -> list[Answer]:
             cause=with_source_lines(asked, "cost_usd"),
             part="cost_usd",
             saves=size - rest * len(few),
-            do=f"Review these sessions first{f': agentsignals show {first_name}' if first_name.isalnum() else '.'}",
+            do=f"Review these sessions first{f': `agentsignals show {first_name}`' if first_name.isalnum() else '.'}",
             caveat="An exact count. A long session may have done the work of many.",
             by_session={row["session_id"]: row["cost_usd"] for row in dearest},
         )
@@ -131,7 +131,7 @@ def expensive_projects(inputs: Inputs) -> list[Answer]:
                 n=n,
                 cause=with_source_lines(asked, "more_usd"),
                 part="more_usd",
-                do=f"Run agentsignals report --study cost_causes to see the causes {contrast.where}.",
+                do=f"Run `agentsignals report --study cost_causes` to see the causes {contrast.where}.",
                 saves=size,
                 caveat="An association, not a cause: larger tasks cost more. Interval and p are for the share of"
                 " sessions"
@@ -489,7 +489,7 @@ def data_quality(inputs: Inputs) -> list[Answer]:
             "unpriced",
             unpriced,
             f"have no known cost ({agents(unpriced)}): the log lacks token usage, or the model has no known price",
-            "Add the agent's own logs. Run agentsignals report --study cost to see the reasons.",
+            "Add the agent's own logs. Run `agentsignals report --study cost` to see the reasons.",
         ),
         (
             "output",
@@ -528,7 +528,7 @@ def data_quality(inputs: Inputs) -> list[Answer]:
                 share=share,
                 n=n,
                 cause=_SQL["evidence"]["records"],
-                do="Run agentsignals doctor: it gives a remedy for each reason.",
+                do="Run `agentsignals doctor`: it gives a remedy for each reason.",
                 caveat=_CAVEAT,
                 of_data=True,
             )

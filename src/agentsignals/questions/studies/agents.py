@@ -212,7 +212,7 @@ def data_sets(inputs: Inputs) -> Outcome:
     if rows and not apart:
         limits.append("Fewer than three datasets are large enough to compare.")
     elif "neg_pct_turn5" not in {row["metric"] for row in apart}:
-        limits.append("NEGATIVE at turn 5 is missing. Run agentsignals labels label sentiment to label messages.")
+        limits.append("NEGATIVE at turn 5 is missing. Run `agentsignals labels label sentiment` to label messages.")
     marks = [
         bar(name, cv, f"{name}: {formatted(cv, 'share')} of the median, {n:,} datasets", evidence=_OF_SETS)
         for name, cv, _, n in shown

@@ -130,7 +130,7 @@ def attempts_study(inputs: Inputs) -> Outcome:
         ]
         for r in listed
     ]
-    left = f"{n - len(each):,} more are not listed: agentsignals query 'FROM attempts' shows all."
+    left = f"{n - len(each):,} more are not listed: `agentsignals query 'FROM attempts'` shows all."
     tests = " | ".join(f"{key} tests {words}:count" for key, words in _TESTS.items())
     tables = [
         table(
@@ -324,7 +324,7 @@ def failures_study(inputs: Inputs) -> Outcome:
         seq = p.acts[0].get("seq") if p.acts else None
         passes.append([class_text(p.verdict), p.because, seq, p.task, p.candidate, p.attempt + 1, p.session_id])
     stronger = "Shares are of each candidate's own failures. A stronger candidate fails at harder tasks."
-    more = f"{left:,} more are not listed. Run agentsignals evals failures --json to see all." if left else ""
+    more = f"{left:,} more are not listed. Run `agentsignals evals failures --json` to see all." if left else ""
     of_examples, of_passes = [[f.session_id] for f in shown], [[p.session_id] for p in made.not_earned]
     by_candidate = " ".join([*made.sentences, stronger])
     tables = [

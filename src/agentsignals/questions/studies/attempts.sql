@@ -1,7 +1,7 @@
 -- study: attempts
 -- order: 360
 -- title: Eval runs
--- question: How did the attempts end, by treatment?
+-- question: How did the attempts of each agent, model and data set end?
 -- context: eval
 
 -- name: attempts.attempts
@@ -107,10 +107,10 @@ FROM attempts a JOIN sessions s USING (session_id)
 WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND a.wall_time_s IS NOT NULL
 
 -- table: attempts.by_treatment
--- title: Outcomes by treatment
+-- title: Outcomes by agent, model and data set
 -- of: attempts
 -- note: Retries are separate, because only failures are retried, often under another cap. Tasks differ between
---   treatments, so do not compare rows.
+--   rows, so do not compare them.
 
 -- table: attempts.each
 -- title: Each attempt
@@ -121,7 +121,7 @@ WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND a
 -- of: first attempts
 
 -- chart: attempts.solved
--- title: Share of first attempts solved, by treatment
+-- title: Share of first attempts solved, by agent, model and data set
 -- of: first attempts with an outcome
 
 -- study: failures

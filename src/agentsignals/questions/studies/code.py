@@ -142,8 +142,8 @@ _CODING_MODES_OF: dict[CodingModeSource, str] = {
 }
 _REPLAYED_LABELS = f"FROM labels WHERE task = '{LABEL}' AND labeller = '{LABELLER}'"
 _NO_MODES = (
-    "No session records who wrote the committed lines. Run agentsignals repo attribute REPOSITORY, or agentsignals"
-    " analyze git:REPOSITORY if it has checkpoints."
+    "No session records who wrote the committed lines. Run `agentsignals repo attribute REPOSITORY`, or"
+    " `agentsignals analyze git:REPOSITORY` if it has checkpoints."
 )
 _UNKNOWN = (
     "A replayed mode is unknown if unexplained lines allow more than one mode. In charts of line shares an unknown"
@@ -281,7 +281,7 @@ CODING_MODES_STUDY = Study(**declared("study", "coding_modes", modes=MODES), fun
 
 # -- Survival of code (SWE-chat, Table 3; Equations 2 and 3)
 
-NO_REPLAY = "No repository was attributed yet. Run agentsignals repo attribute REPOSITORY."
+NO_REPLAY = "No repository was attributed yet. Run `agentsignals repo attribute REPOSITORY`."
 ENOUGH_LINES = 5
 """Commits with fewer lines are left out of figures over commits (design/attribution.md#survival)."""
 FATES = {
@@ -504,7 +504,7 @@ _EFFICIENCY_OF: dict[CodingModeSource, str] = {
     "replayed": "sessions that share no commit",
     "recorded": "sessions that share no recorded commit",
 }
-_NO_COMMITS = "No session has a known commit. Run agentsignals repo attribute REPOSITORY to link commits to sessions."
+_NO_COMMITS = "No session has a known commit. Run `agentsignals repo attribute REPOSITORY` to link commits to sessions."
 
 
 def efficiency(inputs: Inputs) -> Outcome:
@@ -652,7 +652,7 @@ EFFICIENCY_STUDY = Study(**declared("study", "efficiency", modes=MODES), functio
 
 # -- Weaknesses (SWE-chat, Table 4, Figures 26 and 27)
 
-_NO_SCANS = "No repository was scanned yet. Run agentsignals repo scan REPO."
+_NO_SCANS = "No repository was scanned yet. Run `agentsignals repo scan REPO`."
 _EXACT = "interval assumes independent findings"
 _SHOWN = 15
 _OF_COMMITS = NoSessions("Counted by lines of commits. See the Code page.")

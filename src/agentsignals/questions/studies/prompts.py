@@ -218,14 +218,14 @@ ACTIVITIES = {"writing": ("create_new_code", "refactor", "connect"), "reviewing"
 """SWE-chat's two kinds of development (Figure 32); debugging and Git are neither."""
 _ENOUGH = 0.5
 _BY_CLASSIFIER = (
-    "Intents are by the shipped classifier, for English prompts. Run agentsignals labels label prompt_intent"
-    " --by LABELLER, then agentsignals measure, to use another labeller."
+    "Intents are by the shipped classifier, for English prompts. Run `agentsignals labels label"
+    " prompt_intent --by LABELLER`, then `agentsignals measure`, to use another labeller."
 )
 _BY_RULES = (
-    "Rules find a part of each intent: their counts are lower bounds. Run agentsignals labels label prompt_intent for"
+    "Rules find a part of each intent: their counts are lower bounds. Run `agentsignals labels label prompt_intent` for"
     " shares."
 )
-_NO_PERSONAS = "No session has a persona yet. Run agentsignals labels label persona --by LABELLER."
+_NO_PERSONAS = "No session has a persona yet. Run `agentsignals labels label persona --by LABELLER`."
 
 
 def intents_study(inputs: Inputs) -> Outcome:

@@ -208,7 +208,7 @@ def worth_opening(inputs: Inputs) -> Outcome:
             n=len(by_id),
             of="sessions",
             evidence=[[cells[0]] for cells in shown],
-            note="Run agentsignals show SESSION to print one.",
+            note="Run `agentsignals show SESSION` to print one.",
         )
 
     def run(row: Row) -> list[Any]:
@@ -598,7 +598,7 @@ def friction(inputs: Inputs) -> Outcome:
     recall = rules_recall_text()
     limit = (
         f"Pushback by English word rules is a lower bound ({recall}). Do not compare it with model labels. Run"
-        " agentsignals labels label pushback --by classifier for a usable share; charts and tables keep the rules."
+        " `agentsignals labels label pushback --by classifier` for a usable share; charts and tables keep the rules."
     )
     # Each turn with how it ended; what objects is the next turn of its session.
     turns = inputs.rows["turns"]
