@@ -284,9 +284,9 @@ def test_text_and_json_say_the_same(name: str, stores: dict[str, Store]) -> None
                 figure,
                 phrases.interval_of(finding),
                 phrases.n_of(finding.n, finding.of).removeprefix("n = "),
-                phrases.note_of(finding),
             )
-            assert f"| {' | '.join(map(markdown.escaped, cells))} |" in text, finding.id
+            row = [*map(markdown.escaped, cells), phrases.with_code(phrases.note_of(finding))]
+            assert f"| {' | '.join(row)} |" in text, finding.id
             assert f"| `{finding.id}` | {markdown.code(finding.command)} |" in text
         for raw in section["tables"]:
             assert f"### {raw['title']}" in text and all(len(row) == len(raw["columns"]) for row in raw["rows"])

@@ -374,6 +374,11 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", _BREAKS.sub(" ", text))
 
 
+def with_code(text: str) -> str:
+    """Return a text as Markdown, with what stands between backticks as code."""
+    return "".join(code(part) if n % 2 else escaped(part) for n, part in enumerate(text.split("`")))
+
+
 def code(text: str) -> str:
     """Text as a code span inside a table, whatever is in it."""
     clean = _BREAKS.sub(" ", text).replace("|", "\\|").strip()

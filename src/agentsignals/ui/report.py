@@ -19,7 +19,7 @@ from agentsignals.store import Store, disk
 from agentsignals.store.secrets import known_secrets
 from agentsignals.ui import check_report
 from agentsignals.ui import document as phrases
-from agentsignals.ui.document import Document, Section, code, document, escaped, table_of
+from agentsignals.ui.document import Document, Section, code, document, escaped, table_of, with_code
 from agentsignals.ui.drawing import svg
 from agentsignals.ui.figures import cards
 from agentsignals.ui.filter import key_of
@@ -43,7 +43,7 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
         for at, made in enumerate(document.findings.answers):
             ids = ", ".join(code(short_ids.get(name, name)) for name in made.sessions)
             below = [made.details, made.do, f"{phrases.sure_of(made)}. {made.caveat}"]
-            lines = [f"{at + 1}. **{escaped(made.sentence)}**", *(f"   {escaped(line)}" for line in below if line)]
+            lines = [f"{at + 1}. **{escaped(made.sentence)}**", *(f"   {with_code(line)}" for line in below if line)]
             parts.append("\n".join([*lines, f"   {ids + ' · ' if ids else ''}{code(made.again)}"]))
         if not document.findings.answers:
             parts.append("No findings.")
@@ -64,7 +64,7 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
                 f"{phrases.value_of(f)} {phrases.unit_of(f)}".rstrip(),
                 phrases.n_of(f.n, f.of).removeprefix("n = "),
             )
-            rows.append([*map(escaped, (f.title, value, phrases.interval_of(f), n, phrases.note_of(f)))])
+            rows.append([*map(escaped, (f.title, value, phrases.interval_of(f), n)), with_code(phrases.note_of(f))])
             commands.append([f"`{f.id}`", code(f.command), escaped(phrases.versions_of(f))])
         if rows:
             heads = ["finding", "value", "95% interval", "n", "note"]
@@ -74,11 +74,11 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
         for table in section.tables:
             align = ["---:" if phrases.is_figure(column.kind) else "---" for column in table.columns]
             cells = [[cell(v, c.kind) for v, c in zip(row, table.columns, strict=True)] for row in table.rows]
-            told_n = f"n = {table.n:,} {table.of}." + (f" {escaped(table.note)}" if table.note else "")
+            told_n = f"n = {table.n:,} {table.of}." + (f" {with_code(table.note)}" if table.note else "")
             parts += [f"### {table.title}", told_n, table_of([c.label for c in table.columns], align, cells)]
     limits = phrases.limits_of(document)
     if limits:
-        parts += ["## What can't be concluded", "\n".join(f"- {escaped(limit)}" for limit in limits)]
+        parts += ["## What can't be concluded", "\n".join(f"- {with_code(limit)}" for limit in limits)]
     parts += [
         "## SQL and versions of every number",
         table_of(["finding", "command", "versions"], ["---"] * 3, commands),
