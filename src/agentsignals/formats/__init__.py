@@ -369,6 +369,12 @@ def session_folder(*inside: str) -> Callable[[str], str]:
     return folder_of
 
 
+def in_path(pattern: str) -> Callable[[str], str | None]:
+    """Return a function from a path to what the pattern's group finds in it: the session that it names, or None."""
+    search = re.compile(pattern).search
+    return lambda path: found[1] if (found := search(path)) is not None else None
+
+
 def gathered(pieces: Iterator[Reading]) -> Reading:
     """Unite pieces, with sessions in order of id."""
     whole = Reading()

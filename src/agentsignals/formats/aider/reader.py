@@ -137,9 +137,7 @@ class Reader(Conversation):
             self.begun, self.session.agent_version = True, version[1]
         elif (named := _MODEL.match(text)) is not None:
             self.begun = True
-            if self.model is not None and named[1] != self.model:
-                self.event("model_change", f"{self.model} -> {named[1]}")
-            self.model = named[1]
+            self.model = self.builder.model_changed(self.model, named[1], None)
         elif (used := _TOKENS.match(text)) is not None:
             self.used(used, text)
         elif (applied := _APPLIED.match(text)) is not None:

@@ -1,11 +1,9 @@
 """Antigravity transcripts, of the command line and the editor (design/formats.md#small-formats):
 `brain/<id>/.system_generated/logs/transcript_full.jsonl`, and `transcript.jsonl` with long texts cut."""
 
-import re
-
 from msgspec import structs
 
-from agentsignals.formats import Claim, Format
+from agentsignals.formats import Claim, Format, in_path
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 
@@ -52,7 +50,8 @@ PROFILE = tools.Profile(
     failures=(("edit_mismatch", ("target content (?:was )?not found", "could not find the target content")),),
 )
 
-_PLACE = re.compile(r"/brain/([\w-]{8,})/\.system_generated/logs/[^/]+\Z")
+session_of = in_path(r"/brain/([\w-]{8,})/\.system_generated/logs/[^/]+\Z")
+"""Returns the session that the path of a file names."""
 
 
 def claims(head: Head) -> Claim | None:
@@ -63,12 +62,6 @@ def claims(head: Head) -> Claim | None:
         return None
     session_id = session_of(head.path)
     return Claim(keys=[f"session:{session_id}"] if session_id else [], by_folder=not session_id)
-
-
-def session_of(path: str) -> str | None:
-    """Return the conversation that a transcript's path names."""
-    place = _PLACE.search(path)
-    return place[1] if place else None
 
 
 FORMAT = Format(name="antigravity", marks=(b'"step_index"',), version=2, claims=claims, profile=PROFILE)

@@ -114,9 +114,7 @@ class Reader(Conversation):
         """The person's words are inside a tag, next to what the program adds."""
         content = record.content or ""
         if (chosen := _CHOSEN.search(tagged(content, "USER_SETTINGS_CHANGE") or "")) is not None:
-            if self.model is not None and chosen[1] != self.model:
-                self.event("model_change", f"{self.model} -> {chosen[1]}", at)
-            self.model = chosen[1]
+            self.model = self.builder.model_changed(self.model, chosen[1], at)
         words = tagged(content, "USER_REQUEST")
         if words is None:
             words = without_tagged(content, _TAGS).strip()

@@ -432,9 +432,8 @@ class Reader:
 
     def select(self, data: Notice, at: int | None, thread: str) -> None:
         self.selected = data.newModel or self.selected
-        if self.model is not None and self.selected != self.model:
-            self.builder.event("model_change", f"{self.model} -> {self.selected}", at)
-            self.model = self.selected
+        if self.model is not None:
+            self.model = self.builder.model_changed(self.model, self.selected, at)
 
     def prompt(self, message: Prompt, at: int | None, thread: str) -> None:
         text = message.content.strip()
@@ -457,10 +456,8 @@ class Reader:
             self.totals.steps.append(step)
         # A call that said something took tokens: a 0 here is a provider that reports none.
         step.output_tokens = max(count(answer.outputTokens) or 0, step.output_tokens or 0) or None
-        if thread == MAIN and model is not None and model != self.model:
-            if self.model is not None:
-                builder.event("model_change", f"{self.model} -> {model}", at, step)
-            self.model = model
+        if thread == MAIN:
+            self.model = builder.model_changed(self.model, model, at, step)
         if answer.reasoningText:
             self.think(answer.reasoningText, at, thread, step if step.message_id is not None else None)
         elif answer.reasoningOpaque or answer.encryptedContent:

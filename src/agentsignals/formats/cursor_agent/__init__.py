@@ -5,12 +5,11 @@ Transcripts are poor: who said what, and the calls. They have no ids, times, mod
 results.
 """
 
-import re
 from typing import Any
 
 from msgspec import structs
 
-from agentsignals.formats import Claim, Format
+from agentsignals.formats import Claim, Format, in_path
 from agentsignals.formats import profile as tools
 from agentsignals.formats.cursor_agent.database import CHATS, COMPOSERS
 from agentsignals.formats.head import Head
@@ -58,7 +57,8 @@ PROFILE = tools.Profile(
 )
 
 
-_TRANSCRIPT = re.compile(r"/agent-transcripts/(?:[^/]+/)*([\w-]{8,})\.jsonl\Z")
+session_of = in_path(r"/agent-transcripts/(?:[^/]+/)*([\w-]{8,})\.jsonl\Z")
+"""Returns the session that the path of a file names."""
 
 
 def claims(head: Head) -> Claim | None:
@@ -75,12 +75,6 @@ def claims(head: Head) -> Claim | None:
         return None
     named = session_of(head.path)
     return Claim(keys=[f"session:{named}"] if named else [], by_folder=not named)
-
-
-def session_of(path: str) -> str | None:
-    """Return the session that the path of a transcript names. Nothing in the file does."""
-    place = _TRANSCRIPT.search(path)
-    return place[1] if place else None
 
 
 def _is_bare(record: dict[str, Any]) -> bool:

@@ -2,9 +2,7 @@
 the session's tokens in `<id>.settings.json`; and what `droid exec --output-format stream-json` prints: a start,
 messages, thoughts and calls, each a record, and a completion with the run's tokens."""
 
-import re
-
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format, in_path, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 
@@ -49,18 +47,13 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{start['id']}"])
 
 
-_PLACE = re.compile(r"(?:\A|/)([^/]+)\.settings\.json\Z")
+session_of = in_path(r"(?:\A|/)([^/]+)\.settings\.json\Z")
+"""Returns the session that the path of a file names."""
 
 
 def is_settings(head: Head) -> bool:
     """Return whether a file is the settings of a session, which hold its tokens."""
     return "assistantActiveTimeMs" in head.document and "type" not in head.document
-
-
-def session_of(path: str) -> str | None:
-    """Return the session that the path of its settings names."""
-    place = _PLACE.search(path)
-    return place[1] if place else None
 
 
 FORMAT = Format(

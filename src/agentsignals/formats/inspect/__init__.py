@@ -8,7 +8,7 @@ from msgspec import Struct
 from agentsignals.formats import Claim, Format, claude_code, pieces_by, read_by, zip_members
 from agentsignals.formats import profile as tools
 from agentsignals.formats.documents import inside
-from agentsignals.formats.head import Head
+from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.records import decoded
 
 PROFILE = tools.Profile(
@@ -76,4 +76,25 @@ FORMAT = Format(
     pieces=pieces_by("inspect.reader"),
     of_json=False,
     profile=PROFILE,
+)
+
+
+_STATUS = frozenset(("started", "success", "cancelled", "error"))
+
+
+def claims_document(head: Head) -> Claim | None:
+    """Claim a log written as one JSON document: `version`, `status` and an `eval` that names its task and model."""
+    document = head.document
+    spec, status = document.get("eval"), document.get("status")
+    if not isinstance(status, str) or status not in _STATUS or "version" not in document:
+        return None
+    if spec is CUT:
+        return Claim(keys=[])
+    if not isinstance(spec, dict) or not isinstance(spec.get("task"), str) or "model" not in spec:
+        return None
+    return Claim(keys=keys_of(spec.get("task_id")))
+
+
+INSPECT_JSON_FORMAT = Format(
+    name="inspect-json", marks=(b'"eval"',), version=4, claims=claims_document, read=read_by("inspect.reader")
 )

@@ -1,11 +1,9 @@
 """Transcripts of Windsurf's Cascade, written by its hook: `~/.windsurf/transcripts/<id>.jsonl`
 (design/formats.md#small-formats). A line is a step: `{status, type, <type>: {…}}`."""
 
-import re
-
 from msgspec import structs
 
-from agentsignals.formats import Claim, Format
+from agentsignals.formats import Claim, Format, in_path
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import Head
 
@@ -27,7 +25,8 @@ PROFILE = tools.Profile(
 
 
 _WORDS = {"user_input": "user_response", "planner_response": "response"}
-_PLACE = re.compile(r"/\.windsurf/transcripts/([\w-]{8,})\.jsonl\Z")
+session_of = in_path(r"/\.windsurf/transcripts/([\w-]{8,})\.jsonl\Z")
+"""Returns the session that the path of a file names."""
 
 
 def claims(head: Head) -> Claim | None:
@@ -45,12 +44,6 @@ def claims(head: Head) -> Claim | None:
         return None
     session_id = session_of(head.path)
     return Claim(keys=[f"session:{session_id}"] if session_id else [], by_folder=not session_id)
-
-
-def session_of(path: str) -> str | None:
-    """Return the session that a transcript's path names."""
-    place = _PLACE.search(path)
-    return place[1] if place else None
 
 
 FORMAT = Format(
