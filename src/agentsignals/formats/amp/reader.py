@@ -63,12 +63,9 @@ class Thread(Document, kw_only=True):
     """Index of the last message that a fork copied from its origin."""
 
 
-class SubagentCall(Struct, gc=False, kw_only=True):
+class SubagentCall(Run, gc=False, kw_only=True):
     tool_name: str = ""
-    status: str = ""
     input: Raw = Raw()
-    result: Raw = Raw()
-    error: object = None
 
 
 class SubagentTurn(Struct, gc=False, kw_only=True):
@@ -191,9 +188,7 @@ class Reader(DocumentReader[Thread, Message]):
                     self.event("text", answer.message, None, step)
                 for n, use in enumerate(answer.tool_uses):
                     self.call(f"{call_id}#{number}.{n}", use.tool_name, bytes(use.input), None, step)
-                    self.run(
-                        f"{call_id}#{number}.{n}", Run(status=use.status, result=use.result, error=use.error), None
-                    )
+                    self.run(f"{call_id}#{number}.{n}", use, None)
         status, text, result = _STATUS.get(run.status), _text(run), _result(run.result)
         if status is None:
             return  # still running when the thread was last written

@@ -29,30 +29,28 @@ class ServerTools(Struct, gc=False):
     web_search_requests: object = None
 
 
-class Iteration(Struct, gc=False, kw_only=True):
-    """A model call behind a message: one of the answering model, of an advisor, a compaction, a fallback."""
-
-    type: str = ""
-    model: str | None = None
+class Tokens(Struct, gc=False, kw_only=True):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     cache_creation: CacheCreation | None = None
+
+
+class Iteration(Tokens, gc=False, kw_only=True):
+    """A model call behind a message: one of the answering model, of an advisor, a compaction, a fallback."""
+
+    type: str = ""
+    model: str | None = None
 
 
 ITERATIONS = frozenset(("message", "advisor_message", "compaction", "fallback_message"))
 """Types of iterations whose price is known: their own model's, or that of the message."""
 
 
-class Usage(Struct, gc=False, kw_only=True):
+class Usage(Tokens, gc=False, kw_only=True):
     """Tokens of a model call. Speed, tier and place may be of any type; only a text names one."""
 
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_creation: CacheCreation | None = None
     server_tool_use: ServerTools | None = None
     speed: object = None
     service_tier: object = None

@@ -24,7 +24,7 @@ from agentsignals.formats.builder import (
 )
 from agentsignals.formats.codex import PATCH, PROFILE, records
 from agentsignals.formats.codex.records import PARTS, kinds_of
-from agentsignals.formats.documents import Part, by_session, inside, texts_of
+from agentsignals.formats.documents import Part, by_session, inside, string, texts_of
 from agentsignals.formats.profile import Tool, tagged
 from agentsignals.formats.records import decoded, saw, some_lines
 from agentsignals.formats.usage import charge, tokens_of
@@ -270,8 +270,8 @@ class Reader:
         }
         if meta is not None:
             session.agent_version = session.agent_version or meta.cli_version
-            self.builder.where(meta.cwd, meta.git.branch if meta.git is not None else None)
-            session.repo = repo_name(meta.git.repository_url if meta.git is not None else None) or session.repo
+            self.builder.where(meta.cwd, string(inside(meta.git, "branch")))
+            session.repo = repo_name(string(inside(meta.git, "repository_url"))) or session.repo
         self.builder.visits(outline.folders)
 
     def take(self, line: int, record: records.Record) -> None:

@@ -17,11 +17,6 @@ from agentsignals.formats.documents import Part
 # -- records of one type ---------------------------------------------------------------------------------------------
 
 
-class Git(Struct, gc=False):
-    branch: str | None = None
-    repository_url: str | None = None
-
-
 class SessionMeta(Struct, kw_only=True):
     """The header. It is written again on resume. A fork begins with its parent's."""
 
@@ -30,7 +25,7 @@ class SessionMeta(Struct, kw_only=True):
     cwd: str | None = None
     cli_version: str | None = None
     source: object = None
-    git: Git | None = None
+    git: object = None
 
 
 class TurnContext(Struct, gc=False):

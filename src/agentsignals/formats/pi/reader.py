@@ -13,7 +13,8 @@ from agentsignals.changes.hunks import Hunk, changed, marks_of, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, whole
 from agentsignals.formats.builder import RESULT_CHARS_KEPT, record_arguments
-from agentsignals.formats.conversation import ROOT, Conversation, path_to_root, returns
+from agentsignals.formats.conversation import ROOT, Conversation, blocks_of, path_to_root, returns
+from agentsignals.formats.conversation import Block as AnyBlock
 from agentsignals.formats.documents import by_session, inside
 from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.outcome import exit_code
@@ -33,12 +34,7 @@ from agentsignals.model import (
 )
 
 
-class Block(Struct, gc=False, kw_only=True):
-    type: str = ""
-    text: str | None = None
-    thinking: str | None = None
-    id: str | None = None
-    name: str | None = None
+class Block(AnyBlock, gc=False, kw_only=True):
     arguments: Raw = Raw()
 
 
@@ -133,10 +129,6 @@ def read(inputs: list[Input]) -> Reading:
 def _time(entry: Entry) -> int | None:
     stamp = entry.timestamp
     return logged_iso(stamp) if isinstance(stamp, str) else logged_ms(stamp)
-
-
-def _blocks(content: str | list[Block] | None) -> Sequence[Block]:
-    return [Block(type="text", text=content)] if isinstance(content, str) else content or ()
 
 
 def _text(content: str | list[Block] | None) -> str:
@@ -382,7 +374,7 @@ class Reader(Conversation):
         current = self.builder.model_changed(self.models.get(self.thread), message.model, at, step, self.thread)
         if current is not None:
             self.models[self.thread] = current
-        for block in _blocks(message.content):
+        for block in blocks_of(message.content, Block):
             if block.type == "text":
                 self.event("text", block.text or "", at, step)
             elif block.type == "thinking":
@@ -415,7 +407,7 @@ class Reader(Conversation):
             self.touched.add(call.path)
         if self.thread == MAIN:
             self.answered_at = at
-        self.builder.unread((block.type for block in _blocks(message.content)), _PARTS, at, self.thread)
+        self.builder.unread((block.type for block in blocks_of(message.content, Block)), _PARTS, at, self.thread)
 
     def edit(self, call: ToolCall, text: str, detail: Any) -> bool:
         details = decoded(detail, Details) or Details()
@@ -428,7 +420,7 @@ class Reader(Conversation):
         return True
 
     def user(self, message: Message, at: int | None) -> None:
-        self.builder.unread((block.type for block in _blocks(message.content)), _PARTS, at, self.thread)
+        self.builder.unread((block.type for block in blocks_of(message.content, Block)), _PARTS, at, self.thread)
         text = _text(message.content).strip()
         machine = self.profile.machine_kind(text)
         if self.thread != MAIN or self.is_subagent or machine is not None:
@@ -450,7 +442,7 @@ class Reader(Conversation):
         files, text = text[:end].rstrip(), text[end:]
         if files:
             self.event("meta", files, at)
-        if text or files or any(block.type == "image" for block in _blocks(message.content)):
+        if text or files or any(block.type == "image" for block in blocks_of(message.content, Block)):
             self.builder.turn(kind if text else "attachment", text, at, self.models.get(MAIN))
         else:
             self.event("meta", text, at)
