@@ -18,16 +18,17 @@ from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact
 from tests.golden import SAMPLES, cases, dumped, expected_path, picture, samples
+from tests.quick import AT_NIGHT
 
 ALL = samples()
 FILES = [f for s in ALL for f in ([s] if s.is_file() else [p for p in sorted(s.rglob("*")) if p.is_file()])]
 
 
 def _one_a_format(paths: list[Path]) -> list[Any]:
-    """The first of each format in `make test`, the others in `make test-slow`."""
+    """The first of each format at once, the others at night: damage to all of them is what `make fuzz` draws."""
     of = [path.relative_to(SAMPLES).parts[0] for path in paths]
     return [
-        pytest.param(path, marks=() if of.index(name) == n else pytest.mark.slow)
+        pytest.param(path, marks=() if of.index(name) == n else AT_NIGHT)
         for n, (path, name) in enumerate(zip(paths, of, strict=True))
     ]
 
@@ -92,7 +93,7 @@ def test_whatever_stands_in_a_file_it_can_be_looked_at(sample: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", DEAR)
-@pytest.mark.parametrize("sample", ALL, ids=_name)
+@pytest.mark.parametrize("sample", _one_a_format(ALL), ids=_name)
 def test_what_holds_of_every_format_although_it_is_dear_to_ask(sample: Path, rule: str) -> None:
     assert _broken(sample, [rule]) == {}
 

@@ -151,7 +151,7 @@ def alone(folder: Path) -> Rows:
     return rows_alone(folder)
 
 
-@pytest.mark.parametrize("first", some(FIRST, 3))
+@pytest.mark.parametrize("first", some(FIRST, 6))
 def test_a_first_line_that_is_no_record_costs_itself_alone(first: str, folder: Path, alone: Rows) -> None:
     samples = sorted(p for p in SAMPLES.rglob("*.jsonl") if p.is_file() and "_cases" not in p.parts)
     spoilt = {

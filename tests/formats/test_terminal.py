@@ -93,8 +93,8 @@ def test_a_record_that_breaks_off_costs_itself() -> None:
 
 def test_what_only_begins_like_records_is_passed_over_quickly() -> None:
     start = time.perf_counter()
-    assert read('{"a": [\n' * 200_000)[0] == []
-    assert time.perf_counter() - start < 20
+    assert read('{"a": [\n' * 50_000)[0] == []
+    assert time.perf_counter() - start < 5
 
 
 STREAMS = {"claude": SAMPLES / "claude-stream" / "run.jsonl", "codex": SAMPLES / "codex-exec" / "run.jsonl"}

@@ -17,6 +17,7 @@ from agentsignals.store import Store, shards
 from tests.claude import Log
 from tests.formats import cursor_database, opencode_database, test_crush, test_goose, test_zed
 from tests.golden import SAMPLES
+from tests.quick import AT_NIGHT, some
 from tests.two_people import make_anothers, of_another
 
 PEOPLE = (
@@ -68,7 +69,7 @@ def notes_of(store: Path) -> list[str]:
     return [row["note"] for row in rows if row["note"]]
 
 
-@pytest.mark.parametrize("sample", PEOPLE)
+@pytest.mark.parametrize("sample", some(PEOPLE, 4, AT_NIGHT))
 def test_two_people_with_one_id_are_two_sessions(tmp_path: Path, sample: str) -> None:
     alice, bob = put(sample, tmp_path / "alice"), put(sample, tmp_path / "bob", another=True)
     alone = [read(tmp_path / name, [folder]) for name, folder in (("a", alice), ("b", bob))]
@@ -81,7 +82,9 @@ def test_two_people_with_one_id_are_two_sessions(tmp_path: Path, sample: str) ->
     assert any("another session has its id too" in note for note in notes_of(tmp_path / "both"))
 
 
-@pytest.mark.parametrize("sample", [s for s in PEOPLE if not s.startswith(("terminal-bench", "atif"))])
+@pytest.mark.parametrize(
+    "sample", some((s for s in PEOPLE if not s.startswith(("terminal-bench", "atif"))), 4, AT_NIGHT)
+)
 def test_copies_of_a_folder_are_one(tmp_path: Path, sample: str) -> None:
     """Also where the copies lie deeper and came later."""
     home, backup = put(sample, tmp_path / "home"), put(sample, tmp_path / "old" / "backup")

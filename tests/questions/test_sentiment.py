@@ -69,13 +69,6 @@ def demo_store(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> S
     return Store(folder)
 
 
-@pytest.fixture(scope="module")
-def corpus_store(corpus_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
-    folder = shutil.copytree(corpus_folder / "store", tmp_path_factory.mktemp("corpus") / "store")
-    label_all(Store(folder), "judge", 7)
-    return Store(folder)
-
-
 # -- what holds of every study -----------------------------------------------------------------------------------------
 
 
@@ -88,6 +81,29 @@ def test_with_labels_they_are_held_to_what_every_study_is(demo_store: Store, tmp
     every_store.test_a_finding_can_be_quoted(of_store)
     every_store.test_a_row_has_a_cell_a_column_and_an_end_of_an_interval_its_value_between(of_store)
     every_store.test_a_chart_has_marks_and_words_and_each_mark_lies_in_its_interval(of_store)
+
+
+def test_each_number_is_the_signal_s(demo_store: Store) -> None:
+    """By a second road: studies join labels and steps in SQL, signals walk through each session."""
+    value = dict(
+        demo_store.sql("SELECT signal, value FROM signals WHERE level = 'corpus' AND absent IS NULL").fetchall()
+    )
+    detail = dict(demo_store.sql("SELECT signal, detail FROM signals WHERE level = 'corpus'").fetchall())
+    told = every_study.json.loads
+    shares, turns, openings, after = (findings(demo_store, name) for name in STUDIES[:4])
+    assert shares["neutral"].value == pytest.approx(told(value["corpus.neutral_share"]))
+    assert shares["negative"].value == pytest.approx(told(detail["corpus.neutral_share"])["neg_share"])
+    assert shares["pure_neutral"].value == pytest.approx(told(value["corpus.pure_neutral_session_share"]))
+    assert turns["fifth"].value == pytest.approx(told(value["corpus.neg_pct_turn5"]))
+    assert turns["plateau"].value == pytest.approx(told(detail["corpus.neg_by_turn_curve[]"])["plateau"])
+    assert openings["recovery"].value == pytest.approx(told(value["corpus.recovery_rate"]))
+    assert openings["neutral_recovery"].value == pytest.approx(told(detail["corpus.recovery_rate"])["neutral_first"])
+    shift = told(value["corpus.post_negative_shift"])
+    for key, name in (("neg_after", "negative_after"), ("pos_base", "positive_base"), ("pos_after", "positive_after")):
+        assert after[name].value == pytest.approx(shift[key])
+    curve = [row for row in outcome(demo_store, "sentiment_turns").tables[0].rows if row[0] == "all sessions"]
+    points = [p for p in told(value["corpus.neg_by_turn_curve[]"]) if p["n"]]
+    assert [(row[2], row[3]) for row in curve] == [(p["n"], p["neg"]) for p in points]
 
 
 @pytest.mark.slow
@@ -111,66 +127,16 @@ def test_eval_runs_are_not_in_the_numbers(tmp_path: Path) -> None:
 # -- numbers by hand ---------------------------------------------------------------------------------------------------
 
 
-def test_shares_and_pure_neutral_sessions(tmp_path: Path) -> None:
-    store = store_of(tmp_path / "s", said("00-", "a"), said("0+", "b"), said("0", "c"), said("0?", "d"))
-    found = findings(store, "sentiment")
-    assert [(found[n].value, found[n].n) for n in ("neutral", "negative", "positive")] == [
-        (5 / 7, 7), (1 / 7, 7), (1 / 7, 7),
-    ]  # fmt: skip
-    assert (found["pure_neutral"].value, found["pure_neutral"].n) == (pytest.approx(1 / 3), 3)
-    assert found["pure_neutral"].note.startswith("1 more are neutral in the labelled part")
-
-
-def test_turns_are_numbered_as_in_the_session_and_counted_as_labelled(tmp_path: Path) -> None:
-    store = store_of(tmp_path / "s", said("000 -", "a"), said("-0000", "b"), said("-" * 12, "c"))
-    found = findings(store, "sentiment_turns")
-    assert (found["first"].value, found["fifth"].value) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
-    assert (found["plateau"].value, found["plateau"].n) == (pytest.approx(9 / 10), 10)
-    rows = {(row[0], row[1]): row[2:5] for row in outcome(store, "sentiment_turns").tables[0].rows}
-    assert rows["all sessions", "4"] == [2, 1, 0.5]
-    assert rows["all sessions", "11+"] == [2, 2, 1.0]
-    assert rows["sessions with at least 5 turns", "1"] == [3, 2, pytest.approx(2 / 3)]
-
-
 def test_a_session_that_does_not_reach_turn_five_is_in_no_cohort(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", said("-000", "a"), said("00000", "b"))
     found = findings(store, "sentiment_turns")
     assert (found["first"].value, found["cohort_first"].value) == (0.5, 0)
 
 
-def test_recovery_by_opening(tmp_path: Path) -> None:
-    sessions = [said(text, f"s{n}") for n, text in enumerate(["-0+", "-0", "-", "0+", "00", "+-", " -+", "?-+"])]
-    found = findings(store_of(tmp_path / "s", *sessions), "sentiment_openings")
-    assert (found["negative"].value, found["negative"].n) == (0.5, 6)
-    assert (found["recovery"].value, found["recovery"].n) == (pytest.approx(1 / 3), 3)
-    assert found["never"].value == pytest.approx(2 / 3)
-    assert (found["recovery_several"].value, found["recovery_several"].n) == (0.5, 2)
-    assert (found["neutral_recovery"].value, found["neutral_recovery"].n) == (0.5, 2)
-
-
 def test_a_positive_opening_recovers_by_a_later_message_only(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", said("+-", "a"), said("+0+", "b"), said("0", "c"))
     rows = {row[0]: row[1:4] for row in outcome(store, "sentiment_openings").tables[0].rows}
     assert rows["POSITIVE"] == [2, 1, 0.5]
-
-
-def test_a_label_of_what_nobody_said_in_words_counts_nowhere(tmp_path: Path) -> None:
-    made = said("0 0", "a")
-    made.labels.append(Label(task="sentiment", labeller="judge", turn=1, value="NEGATIVE"))
-    found = findings(store_of(tmp_path / "s", made), "sentiment")
-    assert (found["negative"].value, found["negative"].n, found["pure_neutral"].value) == (0, 2, 1)
-
-
-@pytest.mark.slow
-def test_after_the_first_negative_message(tmp_path: Path) -> None:
-    store = store_of(tmp_path / "s", said("0-+-0", "a"), said("-+", "b"), said("00", "c"))
-    found = findings(store, "sentiment_after")
-    assert (found["negative_base"].value, found["negative_base"].n) == (pytest.approx(3 / 9), 9)
-    assert (found["negative_after"].value, found["negative_after"].n) == (pytest.approx(1 / 3), 3)
-    assert found["positive_after"].value == pytest.approx(1 / 3)
-    assert [c.id for c in outcome(store, "sentiment_after").charts] == ["sentiment_after.chart"]
-    quiet = store_of(tmp_path / "quiet", said("00", "a"))
-    assert outcome(quiet, "sentiment_after").charts == []
 
 
 def test_a_message_belongs_to_the_model_that_answered_before_it(tmp_path: Path) -> None:
@@ -181,13 +147,6 @@ def test_a_message_belongs_to_the_model_that_answered_before_it(tmp_path: Path) 
     made.labels = [Label(task="sentiment", labeller="judge", turn=n, value="NEGATIVE") for n in range(5)]
     rows = outcome(store_of(tmp_path / "s", made), "sentiment_models").tables[0].rows
     assert {row[0]: row[1] for row in rows} == {"one": 4, "two": 1}
-
-
-def test_a_second_message_before_any_answer_belongs_to_the_sessions_model(tmp_path: Path) -> None:
-    made = session(user("a"), user("b"), say("x", model="late"), session_id="a", model="main")
-    made.labels = [Label(task="sentiment", labeller="judge", turn=n, value="NEGATIVE") for n in range(2)]
-    rows = outcome(store_of(tmp_path / "s", made), "sentiment_models").tables[0].rows
-    assert {row[0]: row[1] for row in rows} == {"late": 1, "main": 1}
 
 
 def test_models_are_drawn_from_a_hundred_messages_on_with_what_speaks_against_them(tmp_path: Path) -> None:
