@@ -116,12 +116,6 @@ def test_another_model_prompt_or_schema_asks_anew(
     assert summary.of_earlier_prompts == 1, "the other label is still of the first prompt, and the run says so"
 
 
-def test_a_limit_bounds_what_is_asked(tmp_path: Path, server: Server) -> None:
-    store = store_of(tmp_path, ["one", "two"], ["three"])
-    assert judge(store, server, selection=Selection(limit=2)).labelled == 2
-    assert sum(server.answered.values()) == 2
-
-
 def test_what_is_not_asked_about_is_counted(tmp_path: Path, server: Server) -> None:
     store = store_of(tmp_path, ["start with this", "no, wrong"], ["only one"])
     assert judge(store, server, "pushback").failed == {"invalid_answer": 1}
@@ -242,14 +236,6 @@ def test_labels_say_which_model_gave_them_and_agreement_warns_of_several(tmp_pat
     assert any(
         "by 2 models" in warning for warning in between(store, task("sentiment"), "openai:tiny", "rules").warnings
     )
-
-
-def test_what_stood_around_answers_is_counted(tmp_path: Path, server: Server) -> None:
-    store = store_of(tmp_path, ["one", "two"])
-    server.answers = lambda _: f"```json\n{label('NEUTRAL')}\n```"
-    summary = judge(store, server)
-    assert (summary.labelled, summary.unwrapped, summary.loosely_parsed, summary.calls) == (2, 2, 0, 2)
-    assert judge(store, server).kept == 2
 
 
 def test_paid_answers_of_an_older_program_are_kept(tmp_path: Path, server: Server) -> None:

@@ -15,7 +15,7 @@ from agentsignals import inventory
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.labels.answers import Outcome
-from agentsignals.labels.labellers import labeller, quality
+from agentsignals.labels.labellers import labeller
 from agentsignals.labels.labellers.rules import Rules
 from agentsignals.labels.prompting import Asker, Question
 from agentsignals.labels.tasks import Case, Verdict, task, tasks
@@ -318,9 +318,3 @@ def test_the_figures_shown_with_the_rules_are_those_of_the_gold_set(name: str, c
         assert figure.kappa == pytest.approx((same / len(pairs) - chance) / (1 - chance), abs=5e-4)
         assert figure.recall == pytest.approx(hits / meant[figure.value], abs=5e-4)
         assert figure.precision == (pytest.approx(hits / named[figure.value], abs=5e-4) if figure.named else None)
-
-
-def test_a_run_says_how_good_its_labeller_is() -> None:
-    assert quality("rules", task("sentiment")).startswith("kappa 0.00 on 433 messages of unseen projects")
-    assert "by version 1 of it" in quality("rules", task("sentiment")), "the rules changed since"
-    assert quality("rules", task("persona")) == quality("openai:m", task("sentiment")) == ""

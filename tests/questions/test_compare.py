@@ -536,12 +536,6 @@ def test_pass_at_k_is_the_mean_over_all_choices_of_k_runs() -> None:
         assert passes.left_out == len(solved) - len(enough)
 
 
-def test_pass_at_1_of_equal_runs_is_the_share_of_runs() -> None:
-    (a,) = compared(*runs("a", [(n % 4, 3) for n in range(8)])).candidates
-    assert a.passes[0].pass_at_k.value == pytest.approx(a.first.value)
-    assert (a.passes[0].pass_at_k.low, a.passes[0].pass_at_k.high) == pytest.approx((a.first.low, a.first.high))
-
-
 def test_retries_and_single_runs_are_no_repeats() -> None:
     (a,) = compared(*arm("a", "01 1 001 0")).candidates
     assert a.passes == []
@@ -747,11 +741,6 @@ def test_a_model_in_a_folders_name_is_proposed(folders: tuple[str, ...], agent: 
 )
 def test_numbers_dates_and_ids_name_no_model(folders: tuple[str, ...]) -> None:
     assert proposed(lying(*folders)) == ""
-
-
-def test_a_recorded_model_needs_no_proposal() -> None:
-    rows = [{**row, "model_id": "m"} for row in lying("x_gpt-5", "x_glm-4.6")]
-    assert proposed(rows) == ""
 
 
 def test_the_refusal_has_the_option_ready_to_copy() -> None:

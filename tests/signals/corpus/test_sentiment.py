@@ -9,7 +9,6 @@ import pytest
 from agentsignals.model import Absent, Label
 from agentsignals.signals import Measured
 from agentsignals.signals.catalog import by_path, inventory, measure, plain
-from agentsignals.stats.agreement import agreement
 from agentsignals.views.session import SessionView
 from tests.build import call, say, session, user
 from tests.signals.ask import absent, evidence, lines, value
@@ -235,33 +234,6 @@ def test_one_labeller_agrees_with_nobody() -> None:
     assert over("labeller_agreement") == Absent("backend_disabled", "fewer than 2 labellers")
     apart = over("labeller_agreement", said("00"), said("-", "other"))
     assert apart == Absent("not_computable", "no message has labels of both")
-
-
-def test_agreement_has_the_arithmetic_of_seed_000() -> None:
-    """The published margins (1,254 / 6,913 / 782 of 8,949) and the four cells of disagreement that are printed; the
-    two cells between NEGATIVE and POSITIVE are what is left of the printed 78.4 percent."""
-    cells = {
-        ("NEUTRAL", "NEGATIVE"): 361, ("NEUTRAL", "POSITIVE"): 615, ("NEGATIVE", "NEUTRAL"): 563,
-        ("POSITIVE", "NEUTRAL"): 359, ("NEGATIVE", "POSITIVE"): 20, ("POSITIVE", "NEGATIVE"): 15,
-    }  # fmt: skip
-    cells["NEUTRAL", "NEUTRAL"] = 6913 - 361 - 615
-    cells["NEGATIVE", "NEGATIVE"] = 1254 - 563 - 20
-    cells["POSITIVE", "POSITIVE"] = 782 - 359 - 15
-    found = agreement(pair for pair, n in cells.items() for _ in range(n))
-    assert found is not None and found.n == 8949
-    assert found.agreement == pytest.approx(0.784, abs=0.001)
-    assert found.chance == pytest.approx(0.62, abs=0.005)
-    assert found.kappa == pytest.approx(0.43, abs=0.005)
-
-
-def test_kappa_is_the_textbook_s_and_none_where_chance_explains_all() -> None:
-    pairs = [("y", "y")] * 20 + [("y", "n")] * 5 + [("n", "y")] * 10 + [("n", "n")] * 15
-    found = agreement(pairs)
-    assert found is not None and (found.agreement, found.chance) == (0.7, 0.5)
-    assert found.kappa == pytest.approx(0.4)
-    same = agreement([("y", "y")] * 3, ("n",))
-    assert same is not None and same.kappa is None and list(same.confusion) == ["n", "y"]
-    assert agreement([]) is None
 
 
 def test_a_finding_is_a_measured_value() -> None:
