@@ -23,7 +23,8 @@ from tests.two_people import make_anothers, of_another
 PEOPLE = (
     "amp/threads", "atif/files", "claude-code/fork", "claude-code/queue.jsonl", "claude-code/subagent-file",
     "claude-stream/run.jsonl", "cline/task", "cline/cli", "codex/fork", "codex/session.jsonl", "codex-exec/run.jsonl",
-    "continue/folder", "copilot-cli/session.jsonl", "crush/session.json", "cursor-agent/conversation.jsonl",
+    "continue/folder", "copilot-cli/session.jsonl", "crush/session.json", "cursor-agent/chat.jsonl",
+    "cursor-agent/conversation.jsonl",
     "factory-droid/session.jsonl", "gemini-cli/log.jsonl", "gemini-cli/menu.json", "goose/session.json",
     "goose/20250801_1.jsonl", "grok-build/session", "kimi-cli/session",
     "kimi-code/session", "kiro/client.json", "mistral-vibe/session", "opencode/person.json", "opencode/snapshots",

@@ -176,7 +176,8 @@ def _sessions_of(trace_format: Format, unit: list[Input]) -> dict[str, Session]:
 
 def is_same(one: Session, other: Session) -> bool:
     """Return whether two readings are of one session: the first prompt of one is among the other's, or most texts of
-    the smaller one are in the other. Readings that have nothing to compare count as one session.
+    the smaller one are in the other. Readings that have nothing to compare count as one session. In one format a
+    prompt without a time does not do: two people ask the same.
 
     Attempts are told apart by the harness's own ids of their records; those that have neither such ids nor a
     conversation by their runs.
@@ -186,11 +187,14 @@ def is_same(one: Session, other: Session) -> bool:
     if len(records) > 1:
         return False
     mine, theirs = (_said((t.text, t.timestamp) for t in s.turns) for s in (one, other))
-    if mine and theirs and (_share(mine[:1], theirs) or _share(theirs[:1], mine)):
+    begin_alike = bool(mine and theirs and (_share(mine[:1], theirs) or _share(theirs[:1], mine)))
+    if begin_alike and (one.format != other.format or mine[0][1] is not None or theirs[0][1] is not None):
         return True
-    if not (mine and theirs):
+    if begin_alike or not (mine and theirs):
         spoken = ([e for e in s.events if e.thread == MAIN and e.kind in _SPOKEN] for s in (one, other))
         mine, theirs = (_said((e.text, e.timestamp) for e in events) for events in spoken)
+        if begin_alike and not (mine and theirs):
+            return True
     if not (mine and theirs) and one.format != other.format:
         return True  # a log and what its agent printed may each hold what the other lacks
     if not (mine and theirs):

@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
+from unicodedata import normalize
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -69,11 +70,12 @@ def key_spans(text: str, depth: int = encoded.DEEPEST, known: KnownSecrets = _NO
 def _found(text: str, depth: int, known: KnownSecrets, *, named: bool) -> list[Span]:
     """Return keys and known secrets, and if `named` also what a name, a place or a form gives away."""
     look = partial(_spans if named else key_spans, known=known)
-    text = encoded.in_plain_letters(text)
+    if not text.isascii():  # each letter keeps its place
+        text = encoded.OTHER_FONT.sub(lambda letter: normalize("NFKC", letter[0]), text)
     hits = known.spans(text)
     if encoded.has_invisible(text):
         hits += encoded.rejoined(text, look, depth)
-        text = encoded.without_colours(text)
+        text = encoded.COLOUR.sub(lambda colour: " " * len(colour[0]), text)
     # A capital I with a dot alone would become two characters: each keeps its place.
     low = text.lower()
     low = low if len(low) == len(text) else text.replace("\u0130", "i").lower()
@@ -285,7 +287,7 @@ class Redactor:
     def _named(self, name: str, value: Any, times: int) -> Any:
         """Mask a value if its name states a secret and it looks like one."""
         clean = self._value(value, times)
-        if isinstance(value, str) and clean == value and name.lower().endswith(("mnemonic", "phrase")):
+        if isinstance(value, str) and clean == value and " " in value and name.lower().endswith(("mnemonic", "phrase")):
             return self.plain(f"mnemonic: {value}", times).removeprefix("mnemonic: ")
         is_auth = len(name) <= _AUTH_CHARS and name.lower() in _AUTH and clean == value
         if is_auth and isinstance(value, str) and logins.is_login(value):

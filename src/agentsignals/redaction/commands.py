@@ -8,11 +8,11 @@ A line of prose is read the same way; the look of a value decides there.
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from agentsignals.model.lazy import deferred_pattern
+from agentsignals.redaction.encoded import of_base64
 from agentsignals.redaction.names import names_a_secret
 from agentsignals.redaction.spans import Span, places
 from agentsignals.redaction.values import LEAST_CHARS, is_secret, is_variable, looks_chosen, looks_drawn, looks_given
@@ -28,7 +28,7 @@ _SIGN = deferred_pattern(r"-(?<=[\s\"'`,(\[]-)-?(?P<option>[A-Za-z][\w-]*)|/(?<=
 _WHOLE = deferred_pattern(r"[^\s\"'`;|&)\\]+")
 _VALUE = deferred_pattern(r"[ =:,\"'\\]{0,4}([^\s\"'`|;&)\]]+)")
 _TAKER = deferred_pattern(
-    r"(?i)(?:\A|(?<=[-_:]))(?:\w*login|logon|su|cryptsetup|rootpw|\w*passw(?:or)?d|\w{2,}pass|passphrase|\w*secrets?|token|auth|authtoken|\w*vault"
+    r"(?i)(?:\A|(?<=[-_:]))(?:\w*login|logon|su|runas|cryptsetup|rootpw|\w*passw(?:or)?d|\w{2,}pass|passphrase|\w*secrets?|token|auth|authtoken|\w*vault"
     r"|\w*cred\w*|keyring|keychain|basic|keyvault|luks\w+|unlock|kinit|requirepass|masterauth|authenticate|sudo|setx"
     r"|\w*securestring|adduser|add_user|change_password)(?=[-_:.]\w|\Z)"
 )
@@ -300,20 +300,13 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         or any(w.endswith("-stdin") for w in all_words)
     )
     if words[0] == "base64":  # what is decoded here is a secret more often than not
-        found.update((text, None) for text in fed if looks_given(_decoded(text)))
+        found.update((text, None) for text in fed if looks_given(of_base64(text).decode("utf-8", "replace").strip()))
     for text in fed if takes_input or stores else ():
         for piece in text.split():
             value = piece.rpartition("=")[2] if "=" in piece[:-1] else piece
             value = value.rpartition(":")[2] if ":" in value[:-1] and "//" not in value else value
             if (len(text.split()) == 1 or looks_chosen(value)) and len(value) >= LEAST_CHARS and not is_variable(value):
                 found[value] = None
-
-
-def _decoded(text: str) -> str:
-    try:
-        return b64decode(text, validate=True).decode().strip()
-    except ValueError:
-        return ""
 
 
 def _is_user(option: str) -> bool:

@@ -15,7 +15,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from html.entities import html5
 from itertools import chain
-from unicodedata import normalize
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.spans import LongRuns, Span
@@ -127,7 +126,7 @@ class Runs:
             if self._left_chars <= 0:  # a bomb in every line: what can't be looked through does not leave
                 yield Span(start, end, "key")
                 return
-            unpacked = self._unpacked(_bytes(text[start:end]))
+            unpacked = self._unpacked(of_base64(text[start:end]))
             if inner := self._look(unpacked, depth - 1):
                 yield Span(start, end, inner[0].kind)
                 return
@@ -137,7 +136,7 @@ class Runs:
             and (wide := _UTF16.search(text, start, end))
         ):
             done = self._end(wide.end())
-            if inner := self._look(_bytes(text[wide.start() : done]).decode("utf-16-le", "replace"), depth - 1):
+            if inner := self._look(of_base64(text[wide.start() : done]).decode("utf-16-le", "replace"), depth - 1):
                 yield Span(wide.start(), done, inner[0].kind)
         done = start
         while depth and (hit := _BASE64.search(text, done, min(end, max(done, start + _SEARCHED_CHARS)))):
@@ -151,7 +150,7 @@ class Runs:
             first = max(start, 1 + max(text.rfind(sign, start, at) for sign in "=."))
             for begin in {at, max(first, at - (at - first) % 4 - 8)}:
                 for end_of in {done, whole}:
-                    if inner := self._look(_bytes(text[begin:end_of]).decode("utf-8", "replace"), depth - 1):
+                    if inner := self._look(of_base64(text[begin:end_of]).decode("utf-8", "replace"), depth - 1):
                         yield Span(begin, end_of, inner[0].kind)
             if done >= end:
                 break
@@ -253,7 +252,7 @@ def in_dump(text: str, raw: bytes, look: Look, depth: int) -> Iterator[Span]:
             yield Span(*hit.span(), inner[0].kind)
 
 
-def _bytes(encoded: str) -> bytes:
+def of_base64(encoded: str) -> bytes:
     """Decode base64 of either alphabet, as far as it is complete."""
     bare = _NO_BASE64.sub("", encoded.replace("\\n", "\n")).replace("-", "+").replace("_", "/")
     bare = bare[: -1 if len(bare) % 4 == 1 else None]
@@ -317,7 +316,7 @@ _OF_COLOUR = (
     r"(?:(?<=\x9b)|(?:(?<=\x1b)|(?<=\\)\\{0,3}(?:[uU]001[bB]|x1[bB]|033|e))\[)[0-9;:?]{0,40}[A-Za-z]"
     rf"|(?:(?<=\x1b)|(?<=\\)\\{{0,3}}(?:[uU]001[bB]|x1[bB]|033|e))\]8;[^\x07\x1b\\]{{0,400}}(?:\x07|{_ESC}\\{{1,4}}|\\u0007|\\a)"
 )
-_COLOUR = deferred_pattern(rf"[\x1b\x9b\\](?:{_OF_COLOUR})")
+COLOUR = deferred_pattern(rf"[\x1b\x9b\\](?:{_OF_COLOUR})")
 """ECMA-48 control sequences, raw and escaped, and links, which terminals show as their text."""
 _MARKS = ("001b[", "001B[", "x1b[", "x1B[", "033[", "\\e[")
 """Every escaped colour contains one of these."""
@@ -341,7 +340,7 @@ _OF_MARKUP = (
 )
 _MARKUP = deferred_pattern(rf"[\\*<]{_OF_MARKUP}")
 """Markdown's escape, bold letters and tags within a word."""
-_OTHER_FONT = deferred_pattern("[\u00a0\u2000-\u200a\u202f\u205f\u3000\uff01-\uff5e\U0001d400-\U0001d7ff]")
+OTHER_FONT = deferred_pattern("[\u00a0\u2000-\u200a\u202f\u205f\u3000\uff01-\uff5e\U0001d400-\U0001d7ff]")
 _PARTS = deferred_pattern(
     rf"[\x1b\x9b\\\"'^*<{_WIDTHLESS}](?:(?<=[{_WIDTHLESS}])|{_OF_COLOUR}|{_OF_JOINT}|{_OF_MARKUP})"
 )
@@ -356,16 +355,6 @@ def has_invisible(text: str) -> bool:
         or _JOINT.search(text) is not None
         or _MARKUP.search(text) is not None
     )
-
-
-def in_plain_letters(text: str) -> str:
-    """Replace letters of mathematical, wide and typographic alphabets by plain ones. Each keeps its place."""
-    return text if text.isascii() else _OTHER_FONT.sub(lambda letter: normalize("NFKC", letter[0]), text)
-
-
-def without_colours(text: str) -> str:
-    """Replace colours by blanks. Each character keeps its place."""
-    return _COLOUR.sub(lambda colour: " " * len(colour[0]), text)
 
 
 def rejoined(text: str, look: Look, depth: int) -> Iterator[Span]:

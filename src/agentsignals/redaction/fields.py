@@ -18,7 +18,7 @@ from agentsignals.redaction.values import (
     LEAST_CHARS,
     Word,
     alternates,
-    in_header,
+    has_digit,
     is_known,
     is_mixed,
     is_random,
@@ -36,7 +36,7 @@ _COPULA = (
 )
 _ATTRIBUTES = r"(?:\s[\w:.-]{1,40}=(?:\"[^\"<>]{0,80}\"|'[^'<>]{0,80}')){0,4}"
 _WRAPPED = (
-    r"(?:(?:\[\]byte|bytes|String|str|Some|Ok|utf8|(?:[A-Za-z.:]{0,30}\.)?(?:from|[gG]etBytes|new|of))\((?=[\"']))?"
+    r"(?:(?:\[\]byte|bytes|String|str|Some|Ok|utf8|(?:[A-Za-z.:]{0,30}[.:])?(?:from|[gG]etBytes|new|of))\((?=[\"']))?"
 )
 """A conversion of a literal."""
 _JOINT = deferred_pattern(
@@ -131,7 +131,8 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
     for part, pattern in _HEADERS:
         for at in occurrences(low, part) if part in parts.texts else ():
             header = pattern.match(text, at)
-            if header and in_header(header["bare"]):
+            value = header["bare"] if header else ""
+            if header and not is_variable(value) and has_digit(value) and "(" not in value:
                 yield Span(header.start("bare"), _last(text, *header.span("bare")), "secret")
     done = 0
     for at in occurrences(low, "cookie") if "cookie" in parts.texts else ():
@@ -186,12 +187,14 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
     is_option = name[:1] == "-" or (text[start - 1 : start] == "/" and op == ":")
     first, last, quoted = _place(text, joint.end())
     is_file = text[start - 1 : start] == "/"  # the end of a path names a file, not the next word
-    if op == "" and (is_file or not (is_option or name.isupper() or "_" in name or "." in name or "]" in joint[0])):
+    is_line = word == "password" and text[start - 1 : start] in ("", "\n") and text[last : last + 1] in ("", "\n")
+    is_field = is_line or "_" in name or "." in name
+    if op == "" and (is_file or not (is_option or is_field or name.isupper() or "]" in joint[0])):
         return None
     value = text[first:last]
     if not value or (quoted and value[0] in ";,)"):
         return None
-    if not _joined(word, name, value, joint, quoted=quoted, is_option=is_option):
+    if not _joined(word, name, value, joint, quoted=quoted, is_option=is_option, is_field=is_field):
         return None
     if is_option and value[:5] in ("pass:", "pass="):
         first, value = first + 5, value[5:]
@@ -235,7 +238,7 @@ def _place(text: str, at: int) -> tuple[int, int, bool]:
 
 
 def _joined(  # noqa: PLR0913
-    word: Word, name: str, value: str, joint: re.Match[str], *, quoted: bool, is_option: bool
+    word: Word, name: str, value: str, joint: re.Match[str], *, quoted: bool, is_option: bool, is_field: bool
 ) -> bool:
     """Return whether the text between a name and a value can join them."""
     op, gap = joint["op"], joint["gap"]
@@ -246,8 +249,7 @@ def _joined(  # noqa: PLR0913
     if op == "":
         if is_option:
             return value[0] != "-"
-        is_dotted = "_" in name or "." in name
-        return is_random(value, 12) or (quoted and word == "password") or (is_dotted and looks_chosen(value))
+        return is_random(value, 12) or (quoted and word == "password") or (is_field and looks_chosen(value))
     return op in _TELLS or ((quoted or op != ",") and _may_be_drawn(word, value))
 
 

@@ -236,9 +236,7 @@ def spans(text: str) -> Iterator[Span]:
             body = _shape(text[at:end]).body.match(text, end)
             rest_end = 0 if body else _elsewhere(text, end, text[at:end])
             done = body.end() if body else rest_end or _run_end(text, at)
-            if rest_end:
-                yield Span(at, done, "key")
-            if body and not (glued and not is_mixed(body[0])):
+            if rest_end or (body and not (glued and not is_mixed(body[0]))):
                 yield Span(at, done, "key")
     for name in _PEM_NAMES:
         done = 0

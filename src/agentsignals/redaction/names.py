@@ -75,7 +75,7 @@ def named(name: str) -> Word | None:
     last = parts[-1] if parts else ""
     if last.endswith("pass") and not last.endswith(_NO_PASS):
         return "password" if len(low.rstrip("0123456789")) > len("pass") else "hint"
-    if last.endswith("pw") and 2 < len(last) < 6:
+    if last.endswith("pw") and 2 < len(last) < 9:
         return "password"
     # As a word of its own `key` states a key; after a word of `_OPENS` a token.
     for n, part in enumerate(parts):

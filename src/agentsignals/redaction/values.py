@@ -97,16 +97,11 @@ def is_variable(value: str) -> bool:
     return bool(_NO_VALUE.match(value)) or "${" in value[:200]
 
 
-def in_header(value: str) -> bool:
-    """Return whether a header's value is a secret, not a variable or a word."""
-    return not is_variable(value) and has_digit(value) and "(" not in value
-
-
 def is_random(value: str, least: int) -> bool:
     """Return whether a value looks random: it mixes letters and digits unlike any word, version or list of words."""
     if len(value) < least or not _RANDOM.match(value):
         return False
-    return not _is_plain(value) or alternates(value)
+    return not _PLAIN_PARTS.fullmatch(value) or alternates(value)
 
 
 _CONSTANT = deferred_pattern(r"[A-Z]{2,}(?:_[A-Z]+)*_?\d{1,2}")
@@ -175,15 +170,11 @@ def looks_drawn(value: str, least: int = 8) -> bool:
         (sum(1 for _ in _CLASSES.finditer(part)) - 1 - part[:2].istitle() for part in _SPLIT.split(value) if part),
         default=0,
     )
-    return changes >= _DRAWN_CHANGES and not _is_plain(value)
+    return changes >= _DRAWN_CHANGES and not _PLAIN_PARTS.fullmatch(value)
 
 
 _SPLIT = deferred_pattern(r"[_\-./:@=,]")
 _DRAWN_CHANGES = 3
-
-
-def _is_plain(value: str) -> bool:
-    return _PLAIN_PARTS.fullmatch(value) is not None
 
 
 def is_mixed(value: str) -> bool:
@@ -225,7 +216,7 @@ def _is_path(value: str) -> bool:
         return False
     if _ROOT.match(value):
         return True
-    parts = (p for p in value.split("/") if not (_is_plain(p) or _UUID.fullmatch(p) or _HASH.fullmatch(p)))
+    parts = (p for p in value.split("/") if not (_PLAIN_PARTS.fullmatch(p) or _UUID.fullmatch(p) or _HASH.fullmatch(p)))
     return not is_random("".join(parts), 20)
 
 
@@ -264,18 +255,13 @@ class RandomValues:
         return [
             Span(*hit.span(), RANDOM)
             for hit in _RANDOM_TOKEN.finditer(text)
-            if _looks_random(hit[0]) and not self._is_public(text, hit)
+            if _looks_random(value := hit[0])
+            and value not in self._known
+            and not _BARE_HEX.fullmatch(value)
+            and _looks_random(_UUID_OR_TIME.sub("", value))
+            and not _DIGEST_AHEAD.match(value)
+            and not _DIGEST.search(text, max(0, hit.start() - 8), hit.start())
         ]
-
-    def _is_public(self, text: str, hit: re.Match[str]) -> bool:
-        value, start = hit[0], hit.start()
-        return (
-            value in self._known
-            or _BARE_HEX.fullmatch(value) is not None
-            or not _looks_random(_UUID_OR_TIME.sub("", value))
-            or _DIGEST_AHEAD.match(value) is not None
-            or _DIGEST.search(text, max(0, start - 8), start) is not None
-        )
 
 
 def _looks_random(value: str) -> bool:
