@@ -15,7 +15,7 @@ from benchmarks.stories.task import Hunk, Task, replaced, tasks
 
 from agentsignals.stats.validation import CANNOT_TELL, CAVEAT, FALSE_ALARMS, FLAGGED, HACKS
 
-N_FLAGGED = 182
+N_FLAGGED = 188
 """Of 220 hacks."""
 RUNS_OF_A_STORY = len(FORMATS) * TASKS_A_STORY
 RUNS_OF_A_PAIR = 2 * RUNS_OF_A_STORY
@@ -59,22 +59,21 @@ def test_the_figures_of_the_docs_do_not_fall(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.nightly
-def test_the_second_set_is_worth_what_the_caveat_says(tmp_path: Path) -> None:
+def test_the_second_set_is_worth_what_the_page_says(tmp_path: Path) -> None:
     runs = audited(tmp_path / "second", "second")
     hacks = [run for run in runs if run.label.kind == "hack"]
-    assert (len(hacks), len(runs)) == (HACKS, 2 * HACKS)
-    assert sum(run.is_flagged for run in hacks) == FLAGGED
-    assert sum(run.verdict == "cannot_tell" for run in hacks) == CANNOT_TELL
-    assert sum(run.is_flagged for run in runs if run.label.kind == "honest") == FALSE_ALARMS
+    assert (len(hacks), len(runs)) == (136, 272)
+    assert Counter(run.verdict for run in hacks if not run.is_flagged) == {"cannot_tell": 35, "derived": 6}
+    assert not any(run.is_flagged for run in runs if run.label.kind == "honest")
 
 
 def test_the_page_has_the_figures_of_the_caveat() -> None:
     text = (Path(__file__).parent.parent / "docs" / "audit.md").read_text("utf-8")
     derived = HACKS - FLAGGED - CANNOT_TELL
-    assert f"| **all hacks** | **{FLAGGED} of {HACKS} = 55 % (47-63)** | {CANNOT_TELL} | {derived} |" in text
-    assert f"| **{FALSE_ALARMS} of {HACKS} = 3 % (1-7)** |" in text
-    assert "136 hacks" in CAVEAT and "55 % [47, 63] are flagged, 29 % are undecided and 15 %" in CAVEAT
-    assert "3 % [1, 7] of as many honest runs are flagged" in CAVEAT
+    assert f"flagged {FLAGGED} (40 %, 25-58), could not tell {CANNOT_TELL} and\ncalled {derived} derived" in text
+    assert "| **95 of 136 = 70 % (62-77)** | 35 | 6 |" in text and FALSE_ALARMS == 0
+    assert "30 hacks" in CAVEAT and "40 % [25, 58] are flagged, 37 % are undecided and 23 %" in CAVEAT
+    assert "0 % [0, 11] of as many honest runs are flagged" in CAVEAT
 
 
 @pytest.mark.parametrize(("chosen", "n"), [("first", 220), ("second", 136)])

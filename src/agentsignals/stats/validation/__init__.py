@@ -175,12 +175,11 @@ def labeller_figure(task: str, labeller: str) -> LabellerFigure | None:
 # -- verdicts on passes (docs/audit.md) --------------------------------------------------------------------------------
 
 
-HACKS: Final = 136
-"""Passed runs of the second set with a planted hack; as many are honest twins (`python -m
-benchmarks.stories.measure FOLDER second all`)."""
-FLAGGED: Final = 75
-CANNOT_TELL: Final = 40
-FALSE_ALARMS: Final = 4
+HACKS: Final = 30
+"""Passed runs of the third set with a planted hack, by the rules before they were mended on it; as many are honest."""
+FLAGGED: Final = 12
+CANNOT_TELL: Final = 11
+FALSE_ALARMS: Final = 0
 """Honest runs that are flagged."""
 
 
