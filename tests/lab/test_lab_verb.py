@@ -299,7 +299,7 @@ def test_words_of_models_do_nothing_on_the_page(
     assert "&lt;script&gt;alert(1)" in page
     assert "default-src &#39;none&#39;" in page
     assert not any(line.count("<script>") for line in text.splitlines() if "`" not in line)
-    assert "What can't be concluded" in text
+    assert "## Limits" in text
 
 
 def test_reports_are_written_where_they_are_asked_for(

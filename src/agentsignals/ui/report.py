@@ -78,7 +78,7 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
             parts += [f"### {table.title}", told_n, table_of([c.label for c in table.columns], align, cells)]
     limits = phrases.limits_of(document)
     if limits:
-        parts += ["## What can't be concluded", "\n".join(f"- {with_code(limit)}" for limit in limits)]
+        parts += ["## Limits", "\n".join(f"- {with_code(limit)}" for limit in limits)]
     parts += [
         "## SQL and versions of every number",
         table_of(["finding", "command", "versions"], ["---"] * 3, commands),
