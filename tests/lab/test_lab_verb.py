@@ -420,7 +420,7 @@ def test_a_loop_on_a_model_is_interrupted_goes_on_and_is_read_as_attempts(
         assert work.stderr is not None
         told = work.stderr.read()
         assert work.wait() == 130, told
-    assert "interrupted; what was finished is kept" in told
+    assert "interrupted; finished work is kept" in told
     assert 0 < len(Run.read(tmp_path / "cut").table("episodes", EpisodeRow).rows) < 40
     for folder in ("cut", "whole"):
         subprocess.run(command(tmp_path / folder, *more), check=True, env=environment, capture_output=True, timeout=300)

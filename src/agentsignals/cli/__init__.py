@@ -158,7 +158,7 @@ def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
         module, _, function = options.do.partition(":")
         return int(getattr(import_module(f"agentsignals.cli.{module}"), function)(options))
     except KeyboardInterrupt:
-        print("agentsignals: interrupted; what was finished is kept, run again to go on.", file=sys.stderr)
+        print("agentsignals: interrupted; finished work is kept. Run the command again to continue.", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader of our output went away (`| head`): what is still unsaid goes nowhere.

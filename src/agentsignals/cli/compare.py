@@ -384,7 +384,9 @@ def run_compare(options: argparse.Namespace) -> int:
     for condition in options.fail_if:
         parse_condition(condition)  # a slip is said before anything is read
     if options.junit and not options.fail_if:
-        raise UsageError("--junit writes what came of a gate: none is named.", "--fail-if 'regressions > 0' makes one.")
+        raise UsageError(
+            "--junit writes the result of a gate, and there is none.", "Add a gate: --fail-if 'regressions > 0'."
+        )
     comparison = agentsignals.compare(
         selected_store(options),
         options.by,

@@ -130,7 +130,7 @@ def run_sessions(options: argparse.Namespace) -> int:
     from agentsignals.ui.page import short_ids
 
     if options.limit < 0:
-        raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 0 or more.")
+        raise UsageError(f"--limit {options.limit} is below 0.", "Give a number of rows.")
     store = store_with_sessions(options)
     condition, order, behind = f"({options.where})", "started_at DESC NULLS LAST", None
     if options.behind:

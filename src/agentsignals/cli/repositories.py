@@ -241,7 +241,7 @@ def run_discover(options: argparse.Namespace) -> int:
     if options.names:
         raise UsageError("Names select repositories only.", "Search the Hub with --search or --owner.")
     if options.limit is not None and options.limit < 0:
-        raise UsageError(f"--limit {options.limit} came; it counts data sets.", "Give 0 or more.")
+        raise UsageError(f"--limit {options.limit} is below 0.", "Give a number of data sets.")
     if options.untagged and not (options.search or options.owner or options.tag):
         raise UsageError("--untagged alone would list the whole Hub.", "Add --search, --owner or --tag.")
     left_out = read_exclusions(options.exclude) if options.exclude else frozenset()
@@ -518,7 +518,7 @@ def _witness_sentences(c: Compared) -> Iterator[str]:
     if c.sessions_same or c.sessions_other:
         yield f"of the agents' lines {c.sessions_same:,} are given to the same session, {c.sessions_other:,} to another"
     if c.recovered:
-        agree = f"; the replay says the same of {c.recovered_same:,}, another owner of {c.recovered_other:,}"
+        agree = f"; the replay gives {c.recovered_same:,} the same owner, {c.recovered_other:,} another"
         yield (
             f"{times(c.recovered, 'line')} of {times(c.recovered_commits, 'commit')} without a record have an owner"
             f" again, by their text in rewritten commits{agree}"

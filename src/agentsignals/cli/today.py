@@ -29,7 +29,7 @@ OVER_BUDGET = 1
 def run_today(options: argparse.Namespace) -> int:
     """Print the table. Exit code 1 where the budget of the day, week or month is spent."""
     if options.limit < 1:
-        raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 1 or more.")
+        raise UsageError(f"--limit {options.limit} is below 1.", "Give a number of rows.")
     # Time and model are of model calls here, which a long session has of several days.
     since, until, model = options.since, options.until, options.model
     options.since = options.until = options.model = None
@@ -63,7 +63,7 @@ def run_today(options: argparse.Namespace) -> int:
         if len(made.rows) < made.n_rows:
             print(f"{len(made.rows):,} of {made.n_rows:,} rows are listed; --limit {made.n_rows} lists all")
         age = time.time() - (store.folder / INDEX_FILE).stat().st_mtime
-        read = f"The store was last updated {_ago(age)} ago; `agentsignals analyze` reads what is new."
+        read = f"The store was last updated {_ago(age)} ago; `agentsignals analyze` reads new sessions."
         undated = f" {made.undated:,} model calls without a time are in no sum." if made.undated else ""
         print(f"\nTimes are in {made.zone}. {read}{undated}")
     if budget is not None and budget["is_over"]:

@@ -219,7 +219,7 @@ class Live:
                 self._say(problem.message if isinstance(problem, AgentSignalsError) else str(problem.strerror))
             except Exception:  # noqa: BLE001  (told whole on stderr: the pages are answered all the same)
                 traceback.print_exc()
-                self._say("Watching ended by an error of this program: the reason stands where it was started.")
+                self._say("Watching stopped: an internal error, printed where the page was started.")
                 return
 
     def _compare(self) -> None:

@@ -222,7 +222,7 @@ _RUNGS = {
     ),
     "infrastructure": (
         "were stopped by infrastructure errors",
-        "Re-run them: they say nothing about the candidate.",
+        "Re-run them: they are no evidence for or against the candidate.",
         _BY_HARNESS,
     ),
     "not_judged": ("have no verdict", "Re-run the verifier. Rates leave these attempts out.", _BY_HARNESS),
