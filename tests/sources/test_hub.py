@@ -442,7 +442,7 @@ def test_the_table_counts_copies_and_missing_licences(listed: Hub, capsys: pytes
 
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
-    [(["--limit", "-1"], 2, "counts data sets"), (["--untagged"], 2, "the whole Hub")],
+    [(["--limit", "-1"], 2, "--limit -1 is below 0"), (["--untagged"], 2, "the whole Hub")],
 )
 def test_wrong_words_are_told(
     listed: Hub, arguments: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]
