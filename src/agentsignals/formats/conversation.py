@@ -62,6 +62,8 @@ class Conversation:
         self.session = session
         self.builder = SessionBuilder(session, self.profile)
         self.thread = MAIN
+        self.touched: set[str] = set()
+        """Files that the session read or changed. A write that failed does not count."""
 
     def event(self, kind: EventKind, text: str | None = "", at: int | None = None, step: Step | None = None) -> None:
         self.builder.event(kind, text, at, step, self.thread)
@@ -84,6 +86,8 @@ class Conversation:
         call = self.builder.result(call_id, text, status, at, self.thread, code, error)
         if call is not None and call.status in RAN and call.class_ == "edit" and not self.edit(call, text, detail):
             record_arguments(self.builder, call)
+        if call is not None and status == "ok" and call.path and call.class_ in ("edit", "read"):
+            self.touched.add(call.path)
         return call
 
     def is_command(self, call_id: str) -> bool:

@@ -96,7 +96,7 @@ def user_record(
         interrupt(builder, text, at)
     elif _machine(builder, text, at):
         pass
-    elif inside(line.origin, "kind") not in (None, "human") or line.prompt_source == "system":
+    elif records.origin_of(line) not in (None, "human") or line.prompt_source == "system":
         builder.event("notification", text, at)
     elif is_true(line.is_meta):
         builder.event("meta", text, at)
@@ -121,7 +121,7 @@ def is_said(line: records.Line) -> bool:
         named = _COMMAND.fullmatch(tagged(text, "command-name") or " ")
         return named is not None and named[1] not in BUILTIN_COMMANDS
     is_program = text.startswith((INTERRUPTED, _SUMMARY)) or PROFILE.machine_kind(text) is not None
-    return not is_program and inside(line.origin, "kind") in (None, "human") and line.prompt_source != "system"
+    return not is_program and records.origin_of(line) in (None, "human") and line.prompt_source != "system"
 
 
 def _machine(builder: SessionBuilder, text: str, at: int | None) -> bool:
@@ -174,7 +174,7 @@ class Queue:
     def attachment(self, attached: records.Attachment, line: records.Line, at: int | None) -> None:
         """Take a `queued_command`: a message that reached the running turn, as newer versions log it."""
         text = as_text(attached.prompt)
-        if (attached.command_mode or "prompt") != "prompt" or inside(line.origin, "kind") not in (None, "human"):
+        if (attached.command_mode or "prompt") != "prompt" or records.origin_of(line) not in (None, "human"):
             text = text if PROFILE.machine_kind(text) else f"<task-notification>{text}"
         self._deliver(text, self._delivered_by_attachment, self._delivered_by_remove, at)
 

@@ -232,6 +232,11 @@ def is_true(flag: object) -> bool:
     return flag is True or (isinstance(flag, str) and flag.lower() == "true")
 
 
+def origin_of(line: Line) -> object:
+    """Return the kind of sender that a record names."""
+    return line.origin.get("kind") if isinstance(line.origin, dict) else None
+
+
 def identity(text: str | None) -> str | None:
     """Return an id. None if a redactor has overwritten it."""
     return None if text == REDACTED else text

@@ -156,11 +156,6 @@ class Reader(Conversation):
 
     last: int | None = None
 
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
-        self.touched: set[str] = set()
-        """Files that the session read or changed. A write that failed does not count."""
-
     def take(self, record: Record) -> None:
         at = logged_iso(record.timestamp)
         self.last = at if at is not None else self.last
@@ -222,9 +217,7 @@ class Reader(Conversation):
                 text = inner if isinstance(inner, str) else "\n".join(part.text or "" for part in inner or ())
                 status: CallStatus = "error" if block.is_error else "ok"
                 code = exit_code(text) if status == "error" else None
-                call = self.result(block.tool_use_id or "", text, status, at, None, code)
-                if call is not None and status == "ok" and call.path and call.class_ in ("edit", "read"):
-                    self.touched.add(call.path)
+                self.result(block.tool_use_id or "", text, status, at, None, code)
         texts: list[str] = []
         for block in blocks:
             if block.type == "text" and block.text:

@@ -296,8 +296,6 @@ class Reader(Conversation):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.models: dict[str, str] = {}
-        self.touched: set[str] = set()
-        """Files that the session read or changed. A write that failed does not count."""
 
     def take(self, entry: Entry, at: int | None, thread: str) -> None:
         with self.aside(thread):
@@ -402,9 +400,7 @@ class Reader(Conversation):
         else:
             ran = decoded(message.details, Ran)
             code = whole(ran.exitCode) if ran is not None else None
-        call = self.result(message.toolCallId or "", text, status, at, message.details, code)
-        if call is not None and status == "ok" and call.path and call.class_ in ("edit", "read"):
-            self.touched.add(call.path)
+        self.result(message.toolCallId or "", text, status, at, message.details, code)
         if self.thread == MAIN:
             self.answered_at = at
         self.builder.unread((block.type for block in blocks_of(message.content, Block)), _PARTS, at, self.thread)

@@ -144,7 +144,6 @@ class Reader(DocumentReader[Thread, Message]):
         session.started_at = logged_iso(began or row.get("created_at"))
         session.ended_at = logged_iso(row.get("updated_at"))
         self.model = string(inside(thread.model, "model"))
-        self.touched: set[str] = set()
         branch = inside(trees[0], "git_state", "current_branch") if trees else None
         self.builder.where(self.folders[0] if self.folders else None, string(branch))
 
