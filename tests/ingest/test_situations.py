@@ -190,6 +190,60 @@ HARNESSES = {
 }  # fmt: skip
 
 
+def graded(tests: str, style: float, sample_id: int) -> dict[str, Any]:
+    return sample(sample_id, scores={"style": {"value": style}, "tests": {"value": tests}})
+
+
+def retried(chosen: int | None, *costs: float) -> dict[str, Any]:
+    """A trajectory of a run of SWE-agent that retries, of which one attempt was chosen."""
+    step = {"action": "ls", "observation": "a.py", "response": "x", "thought": "x", "state": {"working_dir": "/r"}}
+    told = [{"model_stats": {"instance_cost": c}, "exit_status": "submitted", "submission": PATCH} for c in costs]
+    info = {**told[0], "best_attempt_idx": chosen, "rloop_model_stats": {"instance_cost": 0.25}}
+    attempts = [{"trajectory": [step], "history": [], "info": one} for one in told]
+    return {"attempts": attempts, **attempts[0], "info": info, "environment": ONE}
+
+
+INVALID = {"timestamp": "2026-03-01T10:00:00Z", "author": "kim", "reason": "leaked"}
+VERDICT = {ONE: {"patch_successfully_applied": True, "resolved": True}}
+OF_TRIES = ("SELECT attempt_index, outcome, json_extract(facts, '$.other_cost_usd')::DOUBLE FROM attempts"
+            " ORDER BY attempt_index")  # fmt: skip
+SIBLINGS = {
+    "one epoch is invalidated": Situation(
+        "inspect_ai PR#2913",
+        {"a.eval": archive(sample(1, 1, scores={"m": {"value": "C"}}, invalidation=INVALID),
+                           sample(1, 2, scores={"m": {"value": "C"}}), head=header())},
+        [("acme/mend/1", "not_judged"), ("acme/mend/1", "solved")],
+    ),
+    "an invalidation that was taken back": Situation(
+        "inspect_ai PR#2913",
+        {"a.eval": archive(sample(1, scores={"m": {"value": "I"}}, invalidation=None), head=header())},
+        [("acme/mend/1", "failed")],
+    ),
+    "the headline is not the first scorer": Situation(
+        "inspect_ai PR#5053",
+        {"a.eval": archive(graded("C", 0.1, 1), graded("I", 0.9, 2),
+                           head=header(headline_metric={"scorer": "tests", "score": "tests", "metric": "accuracy"}))},
+        [("acme/mend/1", "solved"), ("acme/mend/2", "failed")],
+    ),
+    "results alone name the headline": Situation(
+        "inspect_ai PR#5053",
+        {"a.eval": archive(graded("C", 0.1, 1), graded("I", 0.9, 2), head={
+            **header(), "results": {"headline": {"scorer": "tests", "score": "tests", "metric": "accuracy"}}})},
+        [("acme/mend/1", "solved"), ("acme/mend/2", "failed")],
+    ),
+    "the second of three attempts was chosen": Situation(
+        "SWE-agent/SWE-agent#1485",
+        {f"run/{ONE}/{ONE}.traj": retried(1, 1.0, 2.0, 3.0), f"run/{ONE}/report.json": VERDICT},
+        [(0, "not_judged", None), (1, "solved", 0.25), (2, "not_judged", None)], OF_TRIES,
+    ),
+    "no attempt is said to be chosen": Situation(
+        "SWE-agent/SWE-agent#1485",
+        {f"run/{ONE}/{ONE}.traj": retried(None, 1.0, 2.0), f"run/{ONE}/report.json": VERDICT},
+        [(0, "not_judged", None), (1, "solved", None)], OF_TRIES,
+    ),
+}  # fmt: skip
+
+
 def numbered(n: int, **more: Any) -> dict[str, Any]:
     return {"trajectory_id": f"trajectory-{n}", "messages": chat(f"task {n}"), **more}
 
@@ -332,9 +386,9 @@ def answered(one: Situation, summary: pipeline.Summary, store: Path) -> None:
     assert one.told in json.dumps([unread.what for unread in summary.unread])
 
 
-@pytest.mark.parametrize("name", HARNESSES)
+@pytest.mark.parametrize("name", [*HARNESSES, *SIBLINGS])
 def test_a_harness_log_says_what_counts(tmp_path: Path, name: str) -> None:
-    one = HARNESSES[name]
+    one = (HARNESSES | SIBLINGS)[name]
     summary = pipeline.analyze([str(written(tmp_path / "in", one.files))], tmp_path / "store", jobs=1)
     answered(one, summary, tmp_path / "store")
 

@@ -264,7 +264,7 @@ def run_discover(options: argparse.Namespace) -> int:
         remarks = [f"files of {d.duplicate_of}"] * bool(d.duplicate_of) + ["gated"] * bool(d.gated)
         licence = d.licence or "none stated"
         harnesses = ", ".join(d.harnesses)
-        rows.append((d.name, hub.count_traces(d), d.bytes, licence, harnesses, d.downloads, "; ".join(remarks)))
+        rows.append((d.name, len(hub.traces_of(d)), d.bytes, licence, harnesses, d.downloads, "; ".join(remarks)))
     print(table(("data set", "trace files", "bytes", "licence", "harnesses", "downloads", "remark"), rows, 70))
     again = sum(d.duplicate_of is not None for d in kept)
     unlicensed = sum(d.licence is None for d in kept)

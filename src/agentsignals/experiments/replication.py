@@ -369,6 +369,7 @@ _READERS = {
     ".parquet": "read_parquet({files}, union_by_name=true)",
     ".csv": "read_csv({files}, union_by_name=true, header=true, all_varchar=true, delim=',', quote='\"', escape='\"')",
     ".jsonl": "read_json({files}, union_by_name=true, format='newline_delimited')",
+    ".json": "read_json({files}, union_by_name=true)",
 }
 _COLUMN_TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "VARCHAR"}
 _PACKED = (".gz", ".zst")

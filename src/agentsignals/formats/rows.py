@@ -113,11 +113,7 @@ def packed_rows(
         names = list(dict.fromkeys(names))
         try:
             values = [_values(column, longest) for column in columns]
-        except (
-            ValueError,
-            OverflowError,
-            SystemError,
-        ):  # it costs its row
+        except _ODD_VALUE:  # it costs its row
             for n in range(batch.num_rows):
                 try:
                     row = [_values(_decoded(column.slice(n, 1)), longest)[0] for column in columns]
@@ -344,7 +340,7 @@ def _listed(source: Input, artifact: Artifact) -> Iterator[tuple[int, Row]]:
     raws = raws if isinstance(raws, list) else []
     if isinstance(document, _Document) and not raws:
         raws = [Raw(bytes(source.data))]  # one row, printed over several lines
-    artifact.records += len(raws) if document is not None else 0
+    artifact.records += max(len(raws) - 1, 0)  # the document itself is one
     for number, raw in enumerate(raws, 1):
         wrapped = each([raw], _decode_wrapped, artifact)[0]
         (row,) = each([wrapped.row if wrapped is not None and wrapped.row else raw], _decode_row, artifact)

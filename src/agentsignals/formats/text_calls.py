@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from agentsignals.formats.records import after_space
+
 _THINK, _THOUGHT = "<think>", "</think>"
 _CALL, _CALLED = "<tool_call>", "</tool_call>"
 _RESPONSE, _RESPONDED = "<tool_response>", "</tool_response>"
@@ -25,7 +27,6 @@ _CLOSED = re.compile(r"(?:\s{0,9}</(?:tool_call|function_calls)>){0,2}")
 """Tags around calls that have tags of their own."""
 _FENCED = re.compile(r"```(?:bash|sh|shell|console|mswea_bash_command)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _RESULT = re.compile(r"^(?:EXECUTION RESULT of \[([\w.:-]{1,100})\]|OBSERVATION):[ \t]*\n?", re.MULTILINE)
-_SPACE = re.compile(r"\s*")
 _PYTHON_CHARS = 20_000
 _PYTHON_CHARS_MAX = 1024 * 1024
 """Older data sets, and pandas in CSV, write calls and messages as Python writes a dict. Longer ones are text."""
@@ -57,13 +58,13 @@ class AgentMessage(Struct, gc=False):
 def answer_of(value: str) -> AgentMessage:
     """Parse a message of the agent. Thoughts come first; one that is not closed is all there is."""
     answer = AgentMessage([], [], [])
-    at = _skip(value, 0)
+    at = after_space(value, 0)
     while value.startswith(_THINK, at):
         stop = value.find(_THOUGHT, at)
         thought = value[at + len(_THINK) : stop if stop >= 0 else len(value)].strip()
         if thought:
             answer.thoughts.append(thought)
-        at = _skip(value, stop + len(_THOUGHT)) if stop >= 0 else len(value)
+        at = after_space(value, stop + len(_THOUGHT)) if stop >= 0 else len(value)
     text = at
     while (found := _OPENING.search(value, at)) is not None:
         called, end = _written(value, found)
@@ -156,7 +157,7 @@ def _payload(value: str, at: int, closing: str) -> tuple[Any, int]:
 
     The object is parsed as JSON and not up to the closing tag, because its texts may quote one.
     """
-    at = _skip(value, at)
+    at = after_space(value, at)
     if value[at : at + 1] not in ("{", "["):
         return None, -1
     try:
@@ -167,7 +168,7 @@ def _payload(value: str, at: int, closing: str) -> tuple[Any, int]:
             return None, -1
         held = python_in(value[at:stop])
         return (None, -1) if held is None else (held, stop + len(closing))
-    end = _skip(value, end)
+    end = after_space(value, end)
     return (payload, end + len(closing)) if value.startswith(closing, end) else (None, -1)
 
 
@@ -177,8 +178,3 @@ def python_in(text: str | bytes) -> Any:
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
             return ast.literal_eval(text.strip() if isinstance(text, str) else text.decode("utf-8", "replace").strip())
     return None
-
-
-def _skip(value: str, at: int) -> int:
-    match = _SPACE.match(value, at)
-    return match.end() if match else at

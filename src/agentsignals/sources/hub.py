@@ -283,11 +283,6 @@ _NAMED_BY_ID = re.compile(r"[0-9a-f]{8}|\d{4}-\d\d-\d\d")
 """File names that two data sets do not share by chance, unlike `train.parquet`."""
 
 
-def count_traces(data_set: DataSet) -> int:
-    """Count the files that may hold traces, by their names."""
-    return len(_traces(data_set))
-
-
 def with_agents_and_duplicates(data_sets: Iterable[DataSet]) -> list[DataSet]:
     """Fill in the agents of each data set, and which data set holds the same files.
 
@@ -298,7 +293,7 @@ def with_agents_and_duplicates(data_sets: Iterable[DataSet]) -> list[DataSet]:
     listed = list(data_sets)
     for data_set in listed:
         data_set.harnesses = harnesses(data_set)
-        names = frozenset(n for p in _traces(data_set) if _NAMED_BY_ID.search(n := PurePosixPath(p).name))
+        names = frozenset(n for p in traces_of(data_set) if _NAMED_BY_ID.search(n := PurePosixPath(p).name))
         if len(names) >= FEWEST_FILES:
             original = first.setdefault(names, data_set.name)
             data_set.duplicate_of = original if original != data_set.name else None
@@ -313,7 +308,8 @@ def harnesses(data_set: DataSet) -> list[str]:
     return sorted({agents.get(word, word) for word in words} & {*agents.values()})
 
 
-def _traces(data_set: DataSet) -> list[str]:
+def traces_of(data_set: DataSet) -> list[str]:
+    """Return the files that may hold traces, by their names."""
     return [p for p in data_set.files if p.endswith(TRACE_SUFFIXES)]
 
 

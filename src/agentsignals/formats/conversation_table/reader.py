@@ -26,7 +26,7 @@ from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.conversation_table import DIGEST_BYTES, candidates
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.outcome_table import reader as outcomes
-from agentsignals.formats.records import read_before, saw, skip
+from agentsignals.formats.records import saw, skip
 from agentsignals.formats.rows import (
     NO_CONVERSATIONS,
     UNREAD_CONVERSATIONS,
@@ -84,7 +84,7 @@ class TableReader:
         names, rows = table(self.source, self.artifact, self._wanted, nested=True)
         first = list(islice(rows, _PROBED_ROWS))
         held = [row for _, row in first if not isinstance(row, Lost)]
-        self.column = self._column_of(held) or self._column_of(self._first_told(held))
+        self.column = self._column_of(held) or _empty_column(held)
         if self.column is None:
             yield from self._without_conversations(names, first, rows)
             return
@@ -98,31 +98,17 @@ class TableReader:
         schema = schema_of(self.source.data) if is_packed(self.source.data) else None
         return tables.row_of(tuple(names)).read.union(candidates(schema) if schema is not None else ())
 
-    def _first_told(self, empty: list[Values]) -> list[Values]:
-        """Return the first rows that have a value in a column of conversations, for a table that begins without any:
-        rows sorted by outcome may begin with the attempts that left nothing."""
-        named = tables.may_hold(dict.fromkeys(name for row in empty for name in row))
-        if not named or any(row.get(name) not in _NOTHING for row in empty for name in named):
-            return []
-        _, again = table(self.source, read_before(self.artifact), self._wanted, nested=True)
-        rows = (row for _, row in again if not isinstance(row, Lost))
-        told = (row for row in rows if any(row.get(name) not in _NOTHING for name in named))
-        return list(islice(told, _PROBED_ROWS))
-
     def _column_of(self, rows: list[Values]) -> str | None:
         """Return the column in which most rows hold a conversation; of several the largest."""
         counted: dict[str, tuple[int, int]] = {}
         names = dict.fromkeys(name for row in rows for name in row)
         for name in tables.may_hold(names) or names:
             values = [row[name] for row in rows if row.get(name) not in _NOTHING]
-            held = sum(1 for value in values if self._holds_conversation(value))
+            held = sum(1 for v in values if _messages_in(v) or self._claimed(_document_in(v)) is not None)
             if held:
                 counted[name] = held, sum(len(_as_text(value)) for value in values)
         answers = [name for name in tables.answers_in(names) if name in counted]
         return max(answers or counted, key=lambda name: counted[name]) if counted else None
-
-    def _holds_conversation(self, value: Any) -> bool:
-        return bool(_messages_in(value)) or self._claimed(_document_in(value)) is not None
 
     def _without_conversations(
         self, names: list[str], first: list[tuple[int, Row]], rows: Iterator[tuple[int, Row]]
@@ -300,6 +286,14 @@ class TableReader:
             part.session_artifact, part.session_id = session.artifact_id, session.session_id
             session.context = "eval"
         return part
+
+
+def _empty_column(rows: list[Values]) -> str | None:
+    """Return the column of conversations of a table that begins without any: rows sorted by outcome may begin with the
+    attempts that left nothing."""
+    named = tables.may_hold(dict.fromkeys(name for row in rows for name in row))
+    is_empty = all(row.get(name) in _NOTHING for row in rows for name in named)
+    return named[0] if named and is_empty else None
 
 
 def digest_of(messages: Messages, identity: list[str]) -> str:
@@ -587,13 +581,12 @@ def _words(part: Any) -> str:
 
 
 def _is_fenced(messages: Messages) -> bool:
-    """Return whether the agent acts by the fenced block that ends each of its messages: its instructions show one, and
-    no message holds a call in another form."""
+    """Return whether the agent acts by the fenced block that ends its messages: its instructions show one, and most of
+    its messages end so and hold no call in another form."""
     roles = [tables.ROLES.get((tables.role_of(message) or "").lower()) for message in messages]
     texts = [_as_text(next((m[n] for n in (*tables.WORDS, *tables.INSTRUCTIONS) if m.get(n)), "")) for m in messages]
-    answers = [text for role, text in zip(roles, texts, strict=True) if role == "agent"]
-    if not answers or any(map(tables.has_calls, messages)):
+    answers = [n for n, role in enumerate(roles) if role == "agent"]
+    if not answers or not any("```" in text for text in texts[: answers[0]]):
         return False
-    begin = roles.index("agent")
-    acts = sum(fenced_call(text) is not None for text in answers)
-    return any("```" in text for text in texts[:begin]) and acts >= _MOSTLY * len(answers)
+    acts = sum(fenced_call(texts[n]) is not None and not tables.has_calls(messages[n]) for n in answers)
+    return acts >= _MOSTLY * len(answers)

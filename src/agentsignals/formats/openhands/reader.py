@@ -184,7 +184,8 @@ class _Folder(Struct):
 def read(inputs: list[Input]) -> Reading:
     """Read all files of a group. Of several copies of a conversation the one with most events counts."""
     outputs = [source for source in inputs if is_output(bytes(source.data[:HEAD_BYTES]))]
-    evaluations = [source for source in inputs if source not in outputs and _is_evaluation(source)]
+    others = [s for s in inputs if s not in outputs and EVENT_FILE.search(s.artifact.path) is None]
+    evaluations = [s for s in others if decoded(bytes(s.data), Evaluation) is not None]
     inputs = [source for source in inputs if source not in evaluations and source not in outputs]
     best: dict[str, _Folder] = {}
     for folder in sorted(_folders(inputs), key=lambda f: (-len(f.files), f.path)):
@@ -275,11 +276,6 @@ class Evaluation(Struct, gc=False, kw_only=True):
 
 _OPTIONS = ("temperature", "top_p", "reasoning_effort", "seed")
 """Of the model. Its key and its address are never read."""
-
-
-def _is_evaluation(source: Input) -> bool:
-    is_event = EVENT_FILE.search(source.artifact.path) is not None
-    return not is_event and decoded(bytes(source.data), Evaluation) is not None
 
 
 def _configured(source: Input) -> list[Attempt]:

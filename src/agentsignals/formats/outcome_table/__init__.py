@@ -47,7 +47,7 @@ def is_of_json(head: Head) -> bool:
 
 FORMAT = Format(
     name="outcome-table",
-    version=3,
+    version=4,
     claims=claims,
     pieces=pieces_by("outcome_table.reader"),
     of_json=None,

@@ -52,13 +52,9 @@ def _lent(source: Input) -> list[Attempt]:
     return parts
 
 
-def _read_columns(names: list[str]) -> frozenset[str]:
-    return tables.columns_of(names).read
-
-
 def _pieces(source: Input, known: set[bytes] | None = None) -> Iterator[Reading]:
     """Read a table. `known`: digests of the rows of other files of its data set, whose splits may repeat them."""
-    names, rows = table(source, source.artifact, _read_columns, _LONGEST)
+    names, rows = table(source, source.artifact, lambda names: tables.columns_of(names).read, _LONGEST)
     columns = tables.columns_of(names)
     if columns.lacks:
         source.artifact.records += 1
