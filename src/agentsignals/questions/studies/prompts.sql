@@ -121,6 +121,9 @@ SELECT session_id, turn, intent, labeller, probabilities, seconds, cut,
 FROM of_turns WHERE intent IS NOT NULL
 ORDER BY session_id, turn
 
+-- name: intents.prompts
+SELECT count(*) AS n FROM turns WHERE kind IN ('prompt', 'queued_prompt')
+
 -- name: intents.personas
 SELECT session_id, json_extract_string(value, '') AS persona, detail->>'method' AS rule
 FROM named_signals WHERE signal = 'chat.user_persona' AND absent IS NULL
