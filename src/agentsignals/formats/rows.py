@@ -340,7 +340,7 @@ def _listed(source: Input, artifact: Artifact) -> Iterator[tuple[int, Row]]:
     raws = raws if isinstance(raws, list) else []
     if isinstance(document, _Document) and not raws:
         raws = [Raw(bytes(source.data))]  # one row, printed over several lines
-    artifact.records += max(len(raws) - 1, 0)  # the document itself is one
+    artifact.records += len(raws) if document is not None else 0
     for number, raw in enumerate(raws, 1):
         wrapped = each([raw], _decode_wrapped, artifact)[0]
         (row,) = each([wrapped.row if wrapped is not None and wrapped.row else raw], _decode_row, artifact)
