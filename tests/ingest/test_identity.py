@@ -161,7 +161,7 @@ DATABASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", DATABASES)
+@pytest.mark.parametrize("name", some(DATABASES, 3))
 def test_two_peoples_databases_with_equal_ids_keep_all_sessions(tmp_path: Path, name: str) -> None:
     homes = [tmp_path / "alice", tmp_path / "bob"]
     for home in homes:

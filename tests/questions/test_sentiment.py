@@ -133,6 +133,16 @@ def test_a_session_that_does_not_reach_turn_five_is_in_no_cohort(tmp_path: Path)
     assert (found["first"].value, found["cohort_first"].value) == (0.5, 0)
 
 
+def test_recovery_by_opening(tmp_path: Path) -> None:
+    sessions = [said(text, f"s{n}") for n, text in enumerate(["-0+", "-0", "-", "0+", "00", "+-", " -+", "?-+"])]
+    found = findings(store_of(tmp_path / "s", *sessions), "sentiment_openings")
+    assert (found["negative"].value, found["negative"].n) == (0.5, 6)
+    assert (found["recovery"].value, found["recovery"].n) == (pytest.approx(1 / 3), 3)
+    assert found["never"].value == pytest.approx(2 / 3)
+    assert (found["recovery_several"].value, found["recovery_several"].n) == (0.5, 2)
+    assert (found["neutral_recovery"].value, found["neutral_recovery"].n) == (0.5, 2)
+
+
 def test_a_positive_opening_recovers_by_a_later_message_only(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", said("+-", "a"), said("+0+", "b"), said("0", "c"))
     rows = {row[0]: row[1:4] for row in outcome(store, "sentiment_openings").tables[0].rows}
@@ -147,6 +157,15 @@ def test_a_message_belongs_to_the_model_that_answered_before_it(tmp_path: Path) 
     made.labels = [Label(task="sentiment", labeller="judge", turn=n, value="NEGATIVE") for n in range(5)]
     rows = outcome(store_of(tmp_path / "s", made), "sentiment_models").tables[0].rows
     assert {row[0]: row[1] for row in rows} == {"one": 4, "two": 1}
+
+
+def test_a_second_message_before_any_answer_belongs_to_the_sessions_model(tmp_path: Path) -> None:
+    made = session(user("a"), user("b"), say("x", model="late"), session_id="a", model="main")
+    made.labels = [
+        Label(task="sentiment", labeller="judge", turn=n, value=v) for n, v in enumerate(("NEGATIVE", "NEUTRAL"))
+    ]
+    rows = outcome(store_of(tmp_path / "s", made), "sentiment_models").tables[0].rows
+    assert {row[0]: (row[1], row[4]) for row in rows} == {"late": (1, 1), "main": (1, 0)}
 
 
 def test_models_are_drawn_from_a_hundred_messages_on_with_what_speaks_against_them(tmp_path: Path) -> None:
