@@ -208,11 +208,6 @@ _VARYING = re.compile(r"[\d\s]+")
 """Numbers, dates and white space, which a program fills in."""
 
 
-def machine_prompt_sessions(store: Store) -> frozenset[str]:
-    """Return the sessions of all repositories that are labelled as begun by a program."""
-    return frozenset(row.session_id for row in sidecars.labels_of(store.folder, TASK, LABELLER))
-
-
 def label_machine_prompts(store: Store, sessions: set[str]) -> set[str]:
     """Label the sessions of a repository that a program began, and return them."""
     from agentsignals.store.shards import first_prompts  # noqa: PLC0415  (pyarrow is loaded when asked)
@@ -469,7 +464,8 @@ def read_checkpoints(
         sidecars.set_aside_damaged(store.folder, at.name)
         kept = _kept(store, at.name)
         left_out = kept is not None and not kept.filters.machine_prompts
-        alike.setdefault(machine_prompt_sessions(store) if left_out else frozenset(), []).append(at)
+        labelled = sidecars.labels_of(store.folder, TASK, LABELLER) if left_out else []  # as begun by a program
+        alike.setdefault(frozenset(row.session_id for row in labelled), []).append(at)
 
     def read(those: list[Repository], exclude: frozenset[str]) -> dict[str, SourceError]:
         try:

@@ -157,15 +157,8 @@ def _all_overlap(units: list[list[Input]]) -> bool:
     if any(len(unit) > 1 for unit in units):
         return False
     largest, *others = sorted((unit[0].data for unit in units), key=len, reverse=True)
-    return all(_overlap(other, largest) for other in others)
-
-
-def _overlap(part: bytes, whole: bytes) -> bool:
-    n = len(part)
-    if n < 4 * _WINDOW_BYTES:
-        return False
-    windows = [bytes(part[n * quarter // 4 :][:_WINDOW_BYTES]) for quarter in _WINDOWS]
-    return all(whole.find(window) >= 0 for window in windows)
+    windows = (bytes(part[len(part) * n // 4 :][:_WINDOW_BYTES]) for part in others for n in _WINDOWS)
+    return min(map(len, others)) >= 4 * _WINDOW_BYTES and all(largest.find(window) >= 0 for window in windows)
 
 
 def _sessions_of(trace_format: Format, unit: list[Input]) -> dict[str, Session]:

@@ -579,7 +579,7 @@ class Store:
 
         Call it only while no worker writes: a shard is renamed into place before the index names it.
         """
-        from agentsignals.store.shards import DRAFT  # noqa: PLC0415  (pyarrow is loaded when something is written)
+        from agentsignals.store.shards import DRAFT, read_table  # noqa: PLC0415  (pyarrow is loaded when one writes)
 
         for path in disk.folder_entries(self.folder / SHARDS_FOLDER):
             if path.name.startswith(DRAFT):
@@ -589,11 +589,17 @@ class Store:
             elif disk.has_entry(path, RETIRED):
                 if disk.is_expired(path / RETIRED):
                     shutil.rmtree(path, ignore_errors=True)
-            elif self._is_known(path):
+            else:
+                try:
+                    rows = read_table(self.folder, path.name, "sessions", ["session_id"])
+                    is_known = all(row["session_id"] in self.manifest.sessions for row in rows)
+                except StoreError:
+                    is_known = False
+                if not is_known:
+                    disk.set_aside(self.folder, path)
+                    continue
                 with suppress(OSError):
                     (path / RETIRED).touch(private_files.FILE)
-            else:
-                disk.set_aside(self.folder, path)
         # Each stays until its successor is an hour old: while an agent works there is a new one every few seconds.
         self.manifest.purge()
         for live, pattern in ((self.manifest.places, "places.*parquet"), (self.manifest.across, "signals.*parquet")):
@@ -622,15 +628,6 @@ class Store:
                 inside = (self.folder / SHARDS_FOLDER / name).iterdir()
                 strays += [p for p in inside if p.name not in of_it]
         return sorted([*strays, *SidecarList(self.folder).strays()])
-
-    def _is_known(self, shard: Path) -> bool:
-        from agentsignals.store.shards import read_table  # noqa: PLC0415  (rare)
-
-        try:
-            rows = read_table(self.folder, shard.name, "sessions", ["session_id"])
-        except StoreError:
-            return False
-        return all(row["session_id"] in self.manifest.sessions for row in rows)
 
 
 def artifact_id(uri: str) -> str:

@@ -124,12 +124,6 @@ def write(store: Store, context: str, made: bytes) -> None:
                 former.unlink(missing_ok=True)
 
 
-def read_all_contexts(store: Store) -> list[bytes] | None:
-    """Return the cached findings of all contexts of the store; None where one is missing."""
-    kept = [read(store, context) for context in sorted(store.contexts())]
-    return [made for made in kept if made is not None] if None not in kept else None
-
-
 def clear(folder: Path) -> None:
     """Remove all cached findings: they name sessions."""
     for kept in folder.glob(_PATTERN):

@@ -471,7 +471,12 @@ def connect(store: Store, context: str | None = None, shard: str | None = None, 
     _kept[key] = opened
     for oldest in list(_kept)[:-_MOST_KEPT]:
         _kept.pop(oldest, None)  # another thread may have
-    made = opened.again(partial(findings_cache.read_all_contexts, store), partial(store.not_computed, shard=shard))
+
+    def kept_findings() -> list[bytes] | None:
+        kept = [findings_cache.read(store, of) for of in sorted(store.contexts())]
+        return None if None in kept else [found for found in kept if found is not None]
+
+    made = opened.again(kept_findings, partial(store.not_computed, shard=shard))
     made.shard = shard
     return made
 
