@@ -200,3 +200,19 @@ def test_an_odd_name_is_absent_and_its_record_stays(field: str, odd: Any) -> Non
     (session,) = formats()["claude-code"].read([given(lines(*rows), "claude-code")]).sessions
     assert [e.kind for e in session.events][:2] == ["human_turn", "tool_call"]
     assert len(session.tool_calls) == 1
+
+
+@pytest.mark.parametrize("odd", [["done"], 13, None])
+def test_an_odd_value_in_a_subagents_turn_costs_no_other_turn(odd: Any) -> None:
+    path = SAMPLES / "amp" / "thread.json"
+    thread = json.loads(path.read_bytes())
+    (turn, *_) = thread["messages"][8]["content"][0]["run"]["progress"]
+
+    def events() -> int:
+        data = json.dumps(thread).encode()
+        artifact = Artifact(artifact_id="a", source="t", path=str(path), format="amp", sha256="", bytes=len(data))
+        return sum(len(session.events) for session in formats()["amp"].read([Input(data, artifact)]).sessions)
+
+    before = events()
+    turn["tool_uses"][0]["status"] = odd
+    assert before - events() <= 1

@@ -9,8 +9,8 @@ from agentsignals.formats.amp import PROFILE
 from agentsignals.formats.bounds import whole
 from agentsignals.formats.builder import path_of_uri, repo_name
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import as_list, as_text, inside, string
-from agentsignals.formats.records import decoded
+from agentsignals.formats.documents import as_list, as_text, each, inside, string
+from agentsignals.formats.records import decoded, decoder
 from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import MAIN, REPLAYED, CallStatus, ToolCall, logged_iso, logged_ms
 
@@ -181,7 +181,10 @@ class Reader(DocumentReader[Thread, Message]):
 
     def run(self, call_id: str, run: Run, at: int | None) -> None:
         """Record a call's result. Its subagent's turns go to a thread named after the call, without times."""
-        for number, answer in enumerate(decoded(run.progress, list[SubagentTurn]) or ()):
+        turns = each(decoded(run.progress, list[Raw]) or [], decoder(SubagentTurn).decode, self.source.artifact)
+        for number, answer in enumerate(turns):
+            if answer is None:  # what another tool reports while it runs
+                continue
             with self.aside(call_id):
                 step = self.builder.step(None, None, None, call_id)
                 if answer.message:
