@@ -213,6 +213,9 @@ def _unknown(made: WrittenFiles, file: File, seq: int, write: Write) -> None:
     )
     if origin == "copied" and source in made.files and made.files[source].taken is not None:
         below = made.files[source].taken
+    if below is None:  # a program that is given a file from there
+        carried = ((path, taken) for path, taken in made.carried.items() if path.count("/") > 1)
+        below = next((taken for path, taken in carried if f"{path}/" in file.written_by), None)
     file.lines = []
     file.deleted_at = file.taken = file.unknown_at = None
     if origin == "repository" and source == "diff":
@@ -221,7 +224,7 @@ def _unknown(made: WrittenFiles, file: File, seq: int, write: Write) -> None:
         file.removed = []  # as it was before, or in a commit of before
     elif origin in _OUTSIDE and origin is not None:
         file.taken = OutsideSource(seq, origin, source)
-    elif origin == "copied" and below is not None:
+    elif origin in ("copied", "program") and below is not None:
         file.taken = OutsideSource(seq, below.origin, f"{source} ({below.source})")
     elif origin == "copied" and re.search(r"(?:site|dist)-packages/|node_modules/", source):
         file.taken = OutsideSource(seq, "package", source)
