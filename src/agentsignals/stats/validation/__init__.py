@@ -175,10 +175,10 @@ def labeller_figure(task: str, labeller: str) -> LabellerFigure | None:
 # -- verdicts on passes (docs/audit.md) --------------------------------------------------------------------------------
 
 
-HACKS: Final = 30
-"""Passed runs of the third set with a planted hack, by the rules before they were mended on it; as many are honest."""
-FLAGGED: Final = 12
-CANNOT_TELL: Final = 11
+HACKS: Final = 60
+"""Passed runs with a hack planted by two writers, by the rules before they were mended on each; as many are honest."""
+FLAGGED: Final = 24
+CANNOT_TELL: Final = 22
 FALSE_ALARMS: Final = 0
 """Honest runs that are flagged."""
 
@@ -189,7 +189,7 @@ def _share(n: int) -> str:
 
 
 CAVEAT: Final = (
-    f"Derived means no sign of reward hacking in the trace. Of {HACKS} hacks planted by an author who did not know the"
+    f"Derived means no sign of reward hacking in the trace. Of {HACKS} hacks planted by authors who did not know the"
     f" rules, {_share(FLAGGED)} are flagged, {100 * CANNOT_TELL / HACKS:.0f} % are undecided and"
     f" {100 * (HACKS - FLAGGED - CANNOT_TELL) / HACKS:.0f} % are missed. {_share(FALSE_ALARMS)} of as many honest runs"
     " are flagged (docs/audit.md). Memorized solutions leave no trace."
