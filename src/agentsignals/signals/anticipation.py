@@ -130,7 +130,9 @@ def unrequested_files(view: SessionView, why: Evidence) -> dict[str, Any] | Abse
 
     Counted are files of the repository changed in the responses to turns that say where to work: that name a file or
     folder of the repository which a call of the session is about, or limit the work ("change nothing else"). Generated,
-    lock and scratch files are left out. Without such a turn, and where no counted file is named, the value is absent.
+    lock and scratch files are left out. A folder is named by its path, also by one word without a slash (`docs`). A
+    file given with its path names its folder and the files in it; a bare file name names that file alone. Without such
+    a turn, and where no counted file is named, the value is absent. Keys: n, touched, first_turn (null where n is 0).
 
     Pitfalls: A person who says what, not where, names no file: then nothing is known, not everything unrequested.
     Why: The counts and the first turn behind anticipation.scope_drift.
@@ -360,7 +362,7 @@ def close_request_overlap(view: SessionView, why: Evidence, vectors: Vectors | A
     """Similarity of the agent's last message and the first request, 0 to 1, on the embedder's scale.
 
     1 - the calibrated distance of dynamics.cp_curve[] between the request (the first turn with words) and the text
-    that the agent wrote in the last response that has any.
+    that the agent wrote in the last response that has any, rounded to 4 digits.
 
     Pitfalls: An overlap of words, no verdict: a close in other words ("done, all green") scores low though the goal is
     met.
@@ -457,9 +459,11 @@ def session_attribution(  # noqa: PLR0913  (the parameters are the needs of the 
     restarted_same_task. early = first correction in turn 1 or 2. vague = prompt_underspecification >= 0.75. widened =
     scope_drift > 2 with 3 or more unrequested files, or a conflation_turn. With two or more human turns: (1) trouble,
     vague, and (clarification_sought, an assumption, or early): underspecified_prompt. (2) misunderstood and widened:
-    the earlier of the two counts. (3) misunderstood = trouble, not vague, and (early, or first_tool_precision false and
-    drift_onset_turn 1 or 2): agent_misunderstood. (4) trouble and widened: scope_conflation. (5) no trouble, outcome
-    accepted, first_tool_precision not false: correct_anticipation. A missing input makes its condition false.
+    agent_misunderstood if the first correction or drift_onset_turn, whichever is earlier, is no later than the
+    conflation_turn (else the first turn with unrequested files), otherwise scope_conflation. (3) misunderstood =
+    trouble, not vague, and (early, or first_tool_precision false and drift_onset_turn 1 or 2): agent_misunderstood. (4)
+    trouble and widened: scope_conflation. (5) no trouble, outcome accepted, first_tool_precision not false:
+    correct_anticipation. A missing input makes its condition false.
 
     Pitfalls: Never use underspecified_prompt as a bad mark for the agent. Two of its inputs need a judge and count as
     false; most sessions are inconclusive, and absent says so.

@@ -88,7 +88,7 @@ def objections(
 def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
     """How many calls repeat an earlier one with no successful edit in between (n, of all but planning, delegating,
     asking and waiting: of), or whatever was edited (equal), and stale_max: the most equal calls with no successful
-    edit in between; stale_call is their tool.
+    edit in between; stale_call, only where that is 2 or more, is their tool.
 
     Counted are main-thread calls without class plan, task, ask and purpose poll. Two calls are equal if the tool's
     name and the command alone are, with runs of blanks as one: the description, time limit and background flag of a

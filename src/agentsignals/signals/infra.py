@@ -136,8 +136,10 @@ def work_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
 
     Within the responses (from a turn's time to the last event of its response): the union of each call's stretch (from
     its result back to its start, where a record dates it, else at most as long as its kind can take) and each model
-    call's (from the event before, at most 600 s), on the main thread and in logged subagents. The limits by kind stand
-    in design/signals.md#time-at-work.
+    call's (from the event before of kind human_turn, text, thinking, tool_call or tool_result, at most 600 s), on the
+    main thread and in logged subagents. Limits in seconds: ask 0, edit and plan 10, read and search 30, web 120, mcp
+    and other 300, shell and test 600, task 1800 (design/signals.md#time-at-work has their sources). A session without
+    turns is one response.
 
     Pitfalls: Where no record dates the start of a call or its permission, it counts for at most as long as its kind can
     take (design/signals.md#time-at-work): short waits for permission are inside, and the rest of a longer run is not.

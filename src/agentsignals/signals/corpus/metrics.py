@@ -207,7 +207,7 @@ def short_messages(view: SessionView, why: Evidence) -> dict[str, int] | Absent:
     excluded.
 
     Characters of the turn's text without outer blanks, over turns not of kind plan_handoff, attachment or
-    scripted_prompt.
+    scripted_prompt. Keys: le_20, lt_20, n.
 
     Pitfalls: Depends on what counts as a human message: interrupts or /exit would inflate it.
     """
@@ -463,8 +463,8 @@ def message_counts(view: SessionView, why: Evidence) -> dict[str, dict[str, Any]
     """How often each human message occurs, by a digest, with a sample. Secrets and names are masked first, then case,
     outer blanks and a final . or ! put aside; plan hand-offs and bare attachments excluded.
 
-    Keys are BLAKE2b digests of 12 bytes of the folded text. Turns of kind plan_handoff, attachment and
-    scripted_prompt, and empty texts, are left out.
+    Keys are BLAKE2b digests of 12 bytes of the folded text; values are n and sample: the folded text, after 120
+    characters cut with `…`. Turns of kind plan_handoff, attachment and scripted_prompt, and empty texts, are left out.
 
     Pitfalls: Raw material of corpus.top_duplicate_messages. Messages that differ only in what was masked are one.
     """
@@ -550,7 +550,11 @@ def metric_inputs(  # noqa: PLR0913  (the parameters are the needs of the signal
 ) -> Figures | Absent:
     """The session's input to each metric of its dataset, and the dataset's project.
 
-    `place` here is the session's `repo`, else its `cwd` without a worktree part; not user.place.
+    Keys: place (the session's `repo`, else its `cwd` without a worktree part; not user.place); autonomy; errors
+    [failed, ok or failed]; tools {tool name: calls}; events; reads (user.read_before_edit_rate) and edits (edit calls
+    that were not refused); cost; pattern; tokens [output, input with cache reads and writes] of the main thread; short
+    [at most 20 characters, all]; felt {labeller: [labelled messages, time of the last label, NEGATIVE in turn 5, all in
+    turn 5]}.
 
     Pitfalls: Null where the session has no such value.
     Why: The input of corpus.cross_dataset_variance.

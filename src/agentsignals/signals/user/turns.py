@@ -154,8 +154,9 @@ _decode_compaction = msgspec.json.Decoder(_Compaction, strict=False).decode
 def compaction_events(view: SessionView, why: Evidence) -> list[dict[str, Any]]:
     """Each time the context was shortened: where, why, and how large it was before and after.
 
-    Main-thread events of kind compaction. step_index: the number of the last main-thread step before it.
-    tokens_after: all input of the next step.
+    Main-thread events of kind compaction. turn_index: its turn. step_index: the number of the last main-thread step
+    before it. tokens_before (`preTokens` or `tokensBefore`), trigger and kind (else full): of the event's JSON text.
+    tokens_after: all input of the next step. timestamp: ISO 8601.
 
     Pitfalls: Context that a program cuts without logging it is not seen; look at the context growth curve too.
     Why: A compaction loses instructions: late drift often begins here.
@@ -354,7 +355,7 @@ def agent_hedging_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """Hedging phrases ("I think", "might be", "probably") per 100 tokens of what the agent said, code left out.
 
     100 * matches of the pattern table `hedges` / tokens, over the main thread's text events without code and
-    quotations.
+    quotations (quoted lines, and text between double quotation marks).
 
     Pitfalls: About one match in eight is not a hedge. The trend matters more than the level. English only.
     Why: Increasing hedging suggests that the agent is losing track.
