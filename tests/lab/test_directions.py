@@ -115,7 +115,7 @@ def test_directions_are_read_as_written_and_anything_else_is_refused(tmp_path: P
     assert (read.names, read.layers, read.recipe, read.counts) == (made.names, made.layers, "grand_mean", made.counts)
     assert np.array_equal(read.vectors, made.vectors)
     (tmp_path / "other.npz").write_bytes(b"no archive")
-    with pytest.raises(LabError, match="holds no directions"):
+    with pytest.raises(LabError, match="cannot be read as emotion directions"):
         directions.read(tmp_path / "other.npz")
     with pytest.raises(LabError, match="no direction 'bored'"):
         read.of("bored", 4)

@@ -87,7 +87,7 @@ def test_sessions_of_one_place_are_drawn_together() -> None:
     found = clustered_share(parts, places)
     assert (found.value, found.n, found.known_places) == (0.25, 96, 8)
     assert found.interval == clustered([(places[s], k, n) for s, k, n in parts]).interval
-    assert found.note == "interval clustered by project: 8 projects (effective number 8.0)"
+    assert found.note == "interval treats each of 8 projects as one unit"
     assert not found.dominated
 
 
@@ -129,7 +129,7 @@ def test_of_few_sessions_the_interval_is_the_sessions_and_of_nothing_there_is_no
 def test_a_finding_carries_all_of_it() -> None:
     found = clustered_share(sessions(12), {}).finding("x", "X", "messages", "3 left out", unit="share", command="c")
     assert (found.value, found.n, found.kind, found.of) == (0.25, 48, "share", "messages")
-    assert found.note == "3 left out; interval clustered by project: 12 projects (effective number 12.0)"
+    assert found.note == "3 left out; interval treats each of 12 projects as one unit"
 
 
 def test_a_median_lies_between_the_values_at_the_ends_of_the_share_below_it() -> None:

@@ -178,7 +178,7 @@ def test_one_title_has_one_number(of_store: dict[str, Outcome], spread: dict[int
 def test_one_rule_draws_every_interval_of_a_report(spread: dict[int, dict[str, Outcome]]) -> None:
     """Places where there are enough of them; of two places it speaks of sessions, and says so."""
     for places, rule in (
-        (12, r"interval clustered by project: \d+ projects"),
+        (12, r"interval treats each of \d+ projects as one unit"),
         (2, "only 2 projects, so this may not generalize"),
     ):
         drawn = {f.id: f.caveat for f in findings(spread[places]) if f.interval and f.n >= 8}

@@ -127,7 +127,7 @@ _FILES = 5
 def run_align(options: argparse.Namespace) -> int:
     store = Store(options.store)
     if (bool(options.sessions), options.task is not None, options.trial is not None).count(True) != 1:
-        raise UsageError("Name runs by session, --task or --trial.", "Give one of these.")
+        raise UsageError("No runs were chosen.", "Choose them by session id, by --task or by --trial.")
     connection = connect(store)
     if options.sessions:
         ids = [store.resolve(name) for name in options.sessions]

@@ -114,7 +114,7 @@ def _check_label(options: argparse.Namespace) -> None:
     if (options.batch_form or options.again) and not writes:
         raise UsageError("--batch-form and --again belong to --export-batch.", "Leave them out.")
     if (writes or reads) and foreign:
-        raise UsageError(f"{foreign[0]} cannot be used with batch files.", "Leave it out.")
+        raise UsageError(f"{foreign[0]} cannot be combined with --export-batch or --import-batch.", "Leave it out.")
     if (options.source is None) != (options.labeller is None):
         raise UsageError("--from and --labeller belong together.", "label sentiment --from data/ --labeller qwen3")
     if options.source is not None and options.by is not None:

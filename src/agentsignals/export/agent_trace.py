@@ -38,8 +38,8 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
         commits[row["repo"]][row["commit_sha"]] = row
     if not commits:
         raise ExportError(
-            "No commit of these sessions was attributed.",
-            "Run `agentsignals repo attribute REPO` first, with this store.",
+            "No commit is linked to these sessions yet.",
+            "Run `agentsignals repo attribute REPO --store DIR` first.",
         )
     mask = choice.redactor.text if choice.redactor else lambda text: text
     done.loses = list(WRITER.loses)

@@ -222,4 +222,6 @@ def read(path: Path) -> DirectionSet:
                 counts=card["counts"],
             )
     except (OSError, ValueError, KeyError) as error:
-        raise LabError(f"{path} holds no directions: {error}", "`lab run directions` writes such a file.") from error
+        raise LabError(
+            f"{path} cannot be read as emotion directions: {error}", "`lab run directions` writes such a file."
+        ) from error

@@ -426,8 +426,7 @@ class Sample:
 
     def _interval(self, ks: Sequence[float], places: Clustered) -> tuple[Interval | None, str]:
         if places.interval is not None:
-            of = f"{places.clusters:,} projects (effective number {places.effective:.1f})"
-            return places.interval, f"interval clustered by project: {of}"
+            return places.interval, f"interval treats each of {places.clusters:,} projects as one unit"
         by_session = clustered_columns(self._sessions, ks, self._ns)
         if by_session.interval is not None:
             return by_session.interval, _few_places(places.clusters, self._drawn)
@@ -455,7 +454,7 @@ def clustered_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimat
     of_top, of_bottom = nonzero_sums(clusters, tops), sums(clusters, bottoms)
     by_place = [(of_top.get(cluster, 0.0), of) for cluster, of in of_bottom.items()]
     drawn = ratio_interval(by_place)
-    note = f"interval clustered by project: {len(by_place):,} projects" if drawn is not None else ""
+    note = f"interval treats each of {len(by_place):,} projects as one unit" if drawn is not None else ""
     if drawn is None and (drawn := ratio_interval([(a, b) for _, a, b in counted])) is not None:
         note = _few_places(len(by_place), "sessions")
     k, n = fsum(tops), fsum(bottoms)

@@ -109,7 +109,7 @@ def test_damaged_and_missing_results_are_told(tmp_path: Path) -> None:
         rows(folder, "rescored")
     path = folder / "results/runs/main-made/emotion_directions.npz"
     path.write_bytes(b"PK\x03\x04 nothing")
-    with pytest.raises(LabError, match="holds no directions"):
+    with pytest.raises(LabError, match="cannot be read as emotion directions"):
         rows(folder, "directions")
     path.unlink()
     assert isinstance(rows_of(folder, "directions", "main-made", "1"), Absent)

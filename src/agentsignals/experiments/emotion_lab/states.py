@@ -40,7 +40,7 @@ def stored_directions(run: Run) -> Stored | None:
             named = {name: arrays[name] for name in ("emotions", "layers", "vectors", "neutral_mean")}
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as problem:
         raise LabError(
-            f"{path} holds no directions: {problem}.", "It should be one of the published files."
+            f"{path} cannot be read as emotion directions: {problem}.", "Give a directions file of the published study."
         ) from problem
     n, layers, width = (*named["vectors"].shape, 0, 0, 0)[:3]
     fits = named["emotions"].shape == (n,) and named["layers"].shape == (layers,)

@@ -416,10 +416,12 @@ def pushback(inputs: Inputs) -> list[Answer]:
                 id=finding_id(f"pushback.{contrast.key}", contrast.value),
                 about="pushback",
                 sentence=f"You push back in at least {formatted(contrast.group.value, 'share')} of"
-                f" {contrast.group.n:,.0f} later prompts {contrast.where}, compared with {rest} in {contrast.matched}.",
+                f" {contrast.group.n:,.0f} follow-up prompts {contrast.where}, compared with {rest} in"
+                f" {contrast.matched}.",
                 **contrast.more(turns, "prompts", whole),
                 cause=with_source_lines(asked),
-                do=f"Read your objections {contrast.where}, and add them to the instructions.",
+                do=f"Read your objections {contrast.where}, and add them to your instruction file (AGENTS.md,"
+                " CLAUDE.md).",
                 caveat=f"{_NO_CAUSE} Detected by English word patterns with a precision of"
                 f" {formatted(validity, 'share')}. Recall: {recalls}; {contrast.group.note}.",
                 validity=validity,

@@ -81,7 +81,7 @@ SELECT session_id, place, {started_at} FROM sessions ORDER BY session_id
 SELECT median(number) FROM signals WHERE signal = 'chat.agent_percentage'
 
 -- table: coding_modes.roads
--- title: Recorded modes compared with replayed modes
+-- title: Coding modes as recorded, and as recomputed from the edits
 -- of: sessions with both
 
 -- chart: coding_modes.shares
@@ -143,7 +143,7 @@ ORDER BY session_id
 --   (abstract of v2)
 
 -- finding: survival.rate
--- title: Agent lines that reached a commit, without lines the session itself overwrote (Eq 3)
+-- title: Agent lines that reached a commit, without lines the session itself overwrote (SWE-chat's equation 3)
 -- of: lines
 -- note: SWE-chat: 50.3% (v1)
 
@@ -153,7 +153,7 @@ ORDER BY session_id
 -- note: lines written since the previous linked commit
 
 -- finding: survival.strict.rate
--- title: Agent lines kept per commit, in the files it changed (Eq 3)
+-- title: Agent lines kept per commit, in the files the commit changed (SWE-chat's equation 3)
 -- of: lines
 -- note: lines written since the previous linked commit
 
@@ -163,7 +163,7 @@ ORDER BY session_id
 -- note: lines written since the previous linked commit; lines committed later count as lost
 
 -- finding: survival.window.rate
--- title: Agent lines kept per commit, in all files (Eq 3)
+-- title: Agent lines kept per commit, in all files (SWE-chat's equation 3)
 -- of: lines
 -- note: lines written since the previous linked commit; lines committed later count as lost
 

@@ -73,7 +73,7 @@ SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps WHERE cost_usd IS N
 -- chart: cost.agents
 -- title: Cost by agent
 -- of: priced sessions
--- note: priced sessions of all sessions in brackets
+-- note: in brackets: sessions with a known price, and all sessions
 
 -- study: cost_causes
 -- order: 325

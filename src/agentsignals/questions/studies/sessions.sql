@@ -385,8 +385,8 @@ SELECT count(*) FROM signals WHERE absent_detail LIKE 'internal_error%'
 -- title: Time per prompt
 -- question: How long does an agent work per prompt?
 -- context: product
--- limit: A call without a logged start counts for at most as long as its kind can run. This includes short waits for
---   approval, but no longer waits and no sleep of the machine.
+-- limit: A call without a logged start counts for at most the time limit of its kind (10 s for an edit, 600 s
+--   for a command). This includes short waits for approval, but no longer waits and no sleep of the machine.
 
 -- name: turn_time.turns
 SELECT named.session_id, named.turn, number AS seconds, agent, coalesce(turns.model, sessions.model) AS model,
@@ -517,7 +517,7 @@ ORDER BY session_id, turn
 -- title: Plans approved
 -- of: plans with an answer
 -- unit: share of plans
--- note: the other plans were refused
+-- note: the person refused the other plans
 
 -- finding: oversight.refused_calls
 -- title: Share of calls refused
