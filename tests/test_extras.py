@@ -68,7 +68,7 @@ def test_doctor_lists_every_extra_that_the_package_declares() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     needs = [f"{need}; extra == '{name}'" for name, of in declared.items() for need in of]
     listed = _others([*needs, "pytest; extra == 'is-there'", "no-such-package>=1; extra == 'is-not'"]).finding
-    installed, _, missing = listed.partition("; not: ")
+    installed, _, missing = listed.partition("; not installed: ")
     names = set(re.findall(r"[\w-]+", listed))
     assert {name for name in declared if name != "docs" and not name.endswith("dev")} <= names | EXTRAS.keys()
     assert "is-there" in installed and "is-not" in missing and "dev" not in names and "mcp" in names

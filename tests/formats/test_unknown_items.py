@@ -99,6 +99,7 @@ def _read(paths: list[Path], folder: Path, name: str) -> Any:
 _COPY = "the record is a copy of another file's, or of a later line"
 _FIGURES = "figures or names beside what was said; one that says none of them has nothing to be read"
 _BY_DESIGN = {
+    "amp/threads messages[].content[].run.progress": "a turn of a subagent without words and calls says nothing",
     "amp/threads messages[].content[].run.~debug.inferences": _FIGURES,
     "amp/threads relationships": "another thread than the one that it was forked from",
     "atif/files steps[].observation.results[].subagent_trajectory_ref": "a name that leads nowhere",

@@ -51,7 +51,7 @@ def test_a_run_says_what_the_store_holds_and_how_many_files_are_gone(
     assert [summary[key] for key in keys] == [2, 3, 1, 1]
     assert main(verb) == 0
     text = capsys.readouterr().out
-    assert "3 sessions in the store" in text and "1 files are gone; the store keeps the 1 sessions" in text
+    assert "3 sessions in the store" in text and "source files that no longer exist: 1" in text
 
 
 def test_sessions_and_the_report_say_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,7 +61,7 @@ def test_sessions_and_the_report_say_it(folder: Path, capsys: pytest.CaptureFixt
     made = document(Store(folder / "store"), ["sessions"])
     assert made.deleted_sessions == 1 and any("The files of 1 session are gone" in n for n in phrases.limits_of(made))
     assert main(["sessions", "--store", str(folder / "store")]) == 0
-    assert "the files of 1 session of the store are gone" in capsys.readouterr().out
+    assert "the files of 1 session in the store no longer exist" in capsys.readouterr().out
 
 
 def test_a_run_over_another_source_tells_what_is_held_and_nothing_of_files_that_are_there(folder: Path) -> None:

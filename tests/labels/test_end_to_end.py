@@ -204,7 +204,7 @@ def test_without_model_or_network_rules_judge_and_say_so(tmp_path: Path, capsys:
     assert main(["label", "sentiment", "--store", str(store)]) == 0
     out, err = capsys.readouterr()
     assert "labelling by rules, on this machine: kappa" in err and "lower bounds" in err
-    assert "labelled    2 of 1 sessions" in out
+    assert "labelled    2 labels in 1 session" in out
     assert "at least    1 NEGATIVE, 1 NEUTRAL" in out and "kappa 0.00 on 433 messages of unseen projects" in out
     assert labelled(store) == 2
     assert main(["label", "sentiment", "--store", str(store), "--json", "--quiet"]) == 0
@@ -303,4 +303,4 @@ def test_published_labels_are_taken_under_a_name(tmp_path: Path, capsys: pytest.
     assert (found["labels"], found["unmatched_labels"]) == (1, 1)
     assert rows(Store(store), "SELECT labeller, turn, value FROM labels")[1] == [("qwen", 0, "NEGATIVE")]
     assert main(arguments) == 0
-    assert "taken       1 labels of 1 sessions" in capsys.readouterr().out
+    assert "imported    1 label of 1 session" in capsys.readouterr().out

@@ -393,7 +393,7 @@ def test_what_is_asked_wrongly_is_said(history: History, tmp_path: Path, capsys:
     capsys.readouterr()
     store = ["--store", str(tmp_path / "store")]
     assert main(["rules", str(history.path), *store]) == 0
-    assert "No instruction file" in capsys.readouterr().out
+    assert "contains an instruction file" in capsys.readouterr().out
     assert main(["rules", str(history.path), *store, "--file", "AGENTS.md"]) == 1
     assert "no instruction file AGENTS.md" in capsys.readouterr().err
 

@@ -218,9 +218,8 @@ def _summary_text(summary: Summary) -> str:
         f" about {summary.visible_output_tokens:,} tokens ({VISIBLE_ERROR})"
     )
     deleted = (
-        f"{times(summary.deleted_files, 'file')} are gone; the store keeps the"
-        f" {times(summary.deleted_sessions, 'session')} that no other file holds: agentsignals forget --deleted removes"
-        " them"
+        f"source files that no longer exist: {summary.deleted_files:,}. The store keeps their sessions"
+        f" ({summary.deleted_sessions:,}); agentsignals forget --deleted removes them"
     )
     excluded = f"{times(summary.excluded_sources, 'source')}, {times(summary.excluded_sessions, 'session')}"
     lost = summary.lost_sessions

@@ -192,7 +192,7 @@ def _goes(by: Labeller, masks: bool) -> str:
 
 
 def _summary_text(summary: Summary) -> str:
-    labelled = f"{summary.labelled:,} of {times(summary.sessions, 'session')}"
+    labelled = f"{times(summary.labelled, 'label')} in {times(summary.sessions, 'session')}"
     if summary.kept or summary.repeated:
         labelled += f"; {summary.kept:,} from answers of an earlier run, {summary.repeated:,} repeated in this one"
     failed, older, figures = counted(summary.failed, most_first=True), summary.of_earlier_prompts, summary.run_figures
