@@ -737,9 +737,15 @@ def test_a_model_in_a_folders_name_is_proposed(folders: tuple[str, ...], agent: 
 
 @pytest.mark.parametrize(
     "folders",
-    [("run-1", "run-2"), ("2026-05-04__10-00-00", "2026-05-05__10-00-00"), ("3f2a9c1e", "9b8c7d6e"), ("all",)],
+    [
+        ("run-1", "run-2"),
+        ("2026-05-04__10-00-00", "2026-05-05__10-00-00"),
+        ("3f2a9c1e", "9b8c7d6e"),
+        ("all",),
+        ("swe-agent-demos", "atif"),
+    ],
 )
-def test_numbers_dates_and_ids_name_no_model(folders: tuple[str, ...]) -> None:
+def test_numbers_dates_ids_and_whole_names_of_anything_name_no_model(folders: tuple[str, ...]) -> None:
     assert proposed(lying(*folders)) == ""
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.cli.analyze import summary_of
-from agentsignals.questions.summary import failed_text, totals, trend_text
+from agentsignals.questions.ranking import ResolvedCandidate, ResolvedGroup
+from agentsignals.questions.summary import failed_text, resolved_text, totals, trend_text
 from tests.build import call, session, user
 from tests.questions.stores import store_of
 from tests.signals.attempts import trial
@@ -30,6 +31,16 @@ def test_totals_are_sums_of_the_sessions_and_of_their_periods() -> None:
     assert (made.first, made.last, made.step, len(made.periods)) == (DAY, DAY + timedelta(days=20), "day", 21)
     assert sum(period.sessions for period in made.periods) == 3, "a session without a time has no period"
     assert failed_text(made) == "7.5% of 40 tool calls failed"
+
+
+def test_a_cut_list_of_groups_ends_with_no_heading_of_its_own() -> None:
+    groups = [
+        ResolvedGroup(tasks=n, datasets=[], command="", candidates=[
+            ResolvedCandidate(name=f"m{n}", share=0.5, low=0.2, high=0.8, judged=4, not_judged=0)])
+        for n in (3, 2, 0)
+    ]  # fmt: skip
+    assert [line.split()[0] for line in resolved_text(groups, 4)] == ["Resolved,", "50%", "and"]
+    assert resolved_text(groups)[4].startswith("Resolved, no task judged")
 
 
 @pytest.mark.parametrize(

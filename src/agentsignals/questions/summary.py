@@ -191,7 +191,7 @@ def resolved_text(groups: Sequence[ResolvedGroup], most: int | None = None) -> l
     """Return what each candidate resolved, a line each under its group; at most so many lines."""
     lines: list[str] = []
     for n, group in enumerate(groups):
-        tasks = times(group.tasks, "task")
+        tasks = times(group.tasks, "task") if group.tasks else "no task judged"
         apart = ", not comparable with the groups above" if n else ""
         lines.append(f"Resolved, {', '.join([*group.datasets[:_DATASETS], tasks])}{apart}:")
         for c in group.candidates:
@@ -203,8 +203,11 @@ def resolved_text(groups: Sequence[ResolvedGroup], most: int | None = None) -> l
             lines.append(f"         {group.command}")
     if most is None or len(lines) <= most:
         return lines
-    left = sum(not line.startswith("Resolved") for line in lines[most - 1 :])
-    return [*lines[: most - 1], f"{'':{_SHARE}}  and {left:,} more: agentsignals findings --context eval"]
+    shown = lines[: most - 1]
+    while shown and shown[-1].startswith("Resolved"):
+        shown.pop()
+    left = sum(not line.startswith("Resolved") for line in lines[len(shown) :])
+    return [*shown, f"{'':{_SHARE}}  and {left:,} more: agentsignals findings --context eval"]
 
 
 _SHARE, _DATASETS = 7, 3

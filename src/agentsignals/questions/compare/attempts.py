@@ -612,10 +612,10 @@ def proposed(rows: Sequence[Row]) -> str:
         if any(named.values()):
             return _pattern_of({folder: model for folder, model in named.items() if model}, lacking)
     for level in levels:
-        # The one field in which the names differ, if it names something.
+        # The one field in which the names differ, if it names something. A name that is one field may name anything.
         folders = sorted(level)
         parts = [_PARTS.split(folder) for folder in folders]
-        if len(level) < 2 or len({len(fields) for fields in parts}) > 1:
+        if len(level) < 2 or len(parts[0]) < 2 or len({len(fields) for fields in parts}) > 1:
             continue
         columns = enumerate(zip(*parts, strict=True))
         differ = [at for at, values in columns if len({*values}) > 1 and not all(map(_NO_NAME.fullmatch, values))]
