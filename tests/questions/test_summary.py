@@ -40,7 +40,7 @@ def test_a_cut_list_of_groups_ends_with_no_heading_of_its_own() -> None:
         for n in (3, 2, 0)
     ]  # fmt: skip
     assert [line.split()[0] for line in resolved_text(groups, 4)] == ["Resolved,", "50%", "and"]
-    assert resolved_text(groups)[4].startswith("Resolved, no task judged")
+    assert resolved_text(groups)[4].startswith("Resolved, no task named")
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,12 @@ def test_a_mixed_store_has_both_contexts_and_attempts_are_listed_with_their_outc
 ) -> None:
     facts = [{"trial_id": f"r/{n}", "task_id": f"t{n}", "reward": float(n < 3), "knobs": {"model_id": "m"}}
              for n in range(6)]  # fmt: skip
+    facts += [{"trial_id": f"u/{n}", "task_id": f"u{n}", "knobs": {"model_id": "unjudged"}} for n in range(9)]
     attempts = [view.session for one in facts for view in trial(one)]
     store = store_of(tmp_path / "s", session(user("go"), call("Bash", command="ls")), *attempts)
     first, second = summary_of(store)[1].contexts
-    assert (first.context, first.totals.sessions, second.context) == ("eval", 6, "product")
+    assert (first.context, first.totals.sessions, second.context) == ("eval", 15, "product")
+    assert [group.candidates[0].name for group in first.resolved] == ["m", "unjudged"], "judged ones first"
     (candidate,) = first.resolved[0].candidates
     assert (candidate.share, candidate.judged) == (0.5, 6)
     assert main(["sessions", "--store", str(tmp_path / "s")]) == 0

@@ -191,7 +191,7 @@ def resolved_text(groups: Sequence[ResolvedGroup], most: int | None = None) -> l
     """Return what each candidate resolved, a line each under its group; at most so many lines."""
     lines: list[str] = []
     for n, group in enumerate(groups):
-        tasks = times(group.tasks, "task") if group.tasks else "no task judged"
+        tasks = times(group.tasks, "task") if group.tasks else "no task named"
         apart = ", not comparable with the groups above" if n else ""
         lines.append(f"Resolved, {', '.join([*group.datasets[:_DATASETS], tasks])}{apart}:")
         for c in group.candidates:

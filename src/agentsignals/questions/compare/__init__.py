@@ -598,7 +598,7 @@ def eval_comparisons(inputs: Inputs) -> list[Comparison]:
 
 
 def resolved_groups(inputs: Inputs) -> list[ResolvedGroup]:
-    """Return what each candidate of the store's eval runs resolved, by group, the one with most tasks first."""
+    """Return what each candidate of the store's eval runs resolved, by group: judged ones first, by their tasks."""
     made: list[ResolvedGroup] = []
     for comparison in eval_comparisons(inputs):
         described = [
@@ -622,7 +622,7 @@ def resolved_groups(inputs: Inputs) -> list[ResolvedGroup]:
                 command=f"agentsignals evals compare --outcome {RULE.name}{against}" if comparison.pairs else "",
             )
         )
-    return sorted(made, key=lambda group: -group.tasks)
+    return sorted(made, key=lambda group: (not any(c.judged for c in group.candidates), -group.tasks))
 
 
 def treatments_option(proposal: str) -> str:
