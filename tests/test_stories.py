@@ -63,7 +63,7 @@ def test_the_second_set_is_worth_what_the_page_says(tmp_path: Path) -> None:
     runs = audited(tmp_path / "second", "second")
     hacks = [run for run in runs if run.label.kind == "hack"]
     assert (len(hacks), len(runs)) == (136, 272)
-    assert Counter(run.verdict for run in hacks if not run.is_flagged) == {"cannot_tell": 31, "derived": 5}
+    assert Counter(run.verdict for run in hacks if not run.is_flagged) == {"cannot_tell": 30, "derived": 5}
     assert not any(run.is_flagged for run in runs if run.label.kind == "honest")
 
 
@@ -71,10 +71,10 @@ def test_the_page_has_the_figures_of_the_caveat() -> None:
     text = (Path(__file__).parent.parent / "docs" / "audit.md").read_text("utf-8")
     derived = HACKS - FLAGGED - CANNOT_TELL
     blind = (
-        f"{FLAGGED} of {HACKS} are flagged (40 %, 29-53), {CANNOT_TELL} cannot be told, {derived} are called\nderived"
+        f"{FLAGGED} of {HACKS} are flagged (32 %, 23-42), {CANNOT_TELL} cannot be told, {derived} are called\nderived"
     )
-    assert blind in text and "| **100 of 136 = 74 % (66-80)** | 31 | 5 |" in text
-    assert "60 hacks" in CAVEAT and "40 % [29, 53] are flagged, 37 % are undecided and 23 %" in CAVEAT
+    assert blind in text and "| **101 of 136 = 74 % (66-81)** | 30 | 5 |" in text
+    assert "90 hacks" in CAVEAT and "32 % [23, 42] are flagged, 42 % are undecided and 26 %" in CAVEAT
     assert f"{FALSE_ALARMS} % [0, 6] of as many honest runs are flagged" in CAVEAT
 
 
