@@ -427,7 +427,7 @@ def test_ctrl_c_ends_the_run_with_its_children_and_the_search_goes_on_later(
         time.sleep(0.02)
     child = int((tmp_path / "child").read_text())
     process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 130 and "run again to go on" in process.communicate()[1]
+    assert process.wait(30) == 130 and "Run the command again to continue" in process.communicate()[1]
     assert not os.path.exists(f"/proc/{child}") or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]  # noqa: PTH110
     code, answer = tune(capsys, path)
     assert (code, answer["verdict"], answer["runs"], answer["interrupted"]) == (0, "better", 5, 1)

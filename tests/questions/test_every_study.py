@@ -155,7 +155,7 @@ def test_no_text_has_a_name_that_was_not_filled_in(of_store: dict[str, Outcome])
 
 def test_every_interval_says_what_it_is_drawn_over(of_store: dict[str, Outcome]) -> None:
     rules = (
-        "clustered by project",
+        "projects as one unit",
         "independent sessions",
         "independent commits",
         "fewer than",

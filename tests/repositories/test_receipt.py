@@ -164,7 +164,7 @@ def test_a_commit_without_a_session_says_so_and_nothing_else(
     place = ["--store", str(story[0].folder / "store"), "--quiet"]
     assert main(["receipt", str(story[0].root), "HEAD~2", *place]) == 0
     text = capsys.readouterr().out
-    assert "No transcript is at hand" in text
+    assert "The store has no transcript of these commits" in text
     assert "Checks" not in text
     assert main(["receipt", str(story[0].root), "HEAD", "--markdown", *place]) == 0
     page = capsys.readouterr().out

@@ -267,9 +267,9 @@ def _prediction_parts(source: Input, run: str | None = None) -> list[Attempt]:
         predictions = [p for p in each(entries or [], decode, artifact) if p is not None]
         for _ in range(len(entries or ()) - len(predictions)):
             skip(artifact, "bad_shape")
-    given = len(predictions)  # of several for one instance the harness takes the last
+    saw(artifact, "prediction", given := len(predictions))
+    # Of several for one instance the harness takes the last.
     predictions = list({(p.instance_id, p.model_name_or_path): p for p in predictions}.values())
-    saw(artifact, "prediction", len(predictions))
     if given > len(predictions):
         saw(artifact, "repeated", given - len(predictions))
     tried, parts = of_submission(artifact.path) or ({"run": run} if run else {}), []
