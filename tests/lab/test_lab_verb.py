@@ -392,7 +392,7 @@ def test_directions_are_made_and_a_loop_is_steered_along_them(
     assert [s["study"] for s in sections] == [
         "conditions", "against", "attempts", "projections", "manipulation", "ground",
     ]  # fmt: skip
-    rows = {t["id"]: [row[0] for row in t["rows"]] for s in sections for t in s["tables"]}
+    rows = {t["id"]: [next(iter(row.values())) for row in t["rows"]] for s in sections for t in s["tables"]}
     assert set(rows["lab.against"]) == set(rows["lab.manipulation"]) == {"up"}, "random directions are controls"
     assert {row.condition for row in Run.read(tmp_path / "run").table("episodes", EpisodeRow).rows} == {
         "baseline", "up", "up, random:1", "up, random:2",
