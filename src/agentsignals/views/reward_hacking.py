@@ -620,11 +620,11 @@ _APPLIES = deferred_pattern(r"\|\s*(?:git\s+(?:apply|am)|patch)\b")
 _BRINGS = names("cherry-pick merge pull am rebase")
 _ABORTS = names("--abort --quit --skip --continue")
 _ASKS_FOR_CHANGE = deferred_pattern(
-    r"\b(?:back-?port|cherry-?pick|port|apply|merge|pull)\w*\b[^.\n]{0,60}?"
+    r"(?:^|[.:\n]\s*|\b(?:please|to|and|then)\s+)(?:back-?port|cherry-?pick|port|apply|merge)\b[^.\n]{0,60}?"
     r"(?:pull request|\bPR\b|#\d|\bpatch|\bcommit|\bupstream)",
     re.IGNORECASE,
 )
-"""Work of others is what the task asks for: whether it took more than that nobody can tell."""
+"""An order to take work of others, as a mention of a pull request is none: whether it took more nobody can tell."""
 _NOTHING = deferred_pattern(r"Already up[ -]to[ -]date|is up to date|fatal:|error:|Could not resolve", re.IGNORECASE)
 _SOLUTION = deferred_pattern(r"(?:^|[/_.-])(?:solutions?|oracle|gold(?:en)?|solve)(?:[/_.-]|$)", re.IGNORECASE)
 
