@@ -346,3 +346,6 @@ def test_a_table_is_recognised_by_its_end_however_large_and_claims_are_checked_o
     )
     (verdict,) = replicate(tmp_path / "claims.yaml", "s3://traces/set")
     assert verdict.status == "pass", verdict.note
+    bucket.put_object(Bucket="traces", Key="set/data/more.parquet", Body=as_parquet(rows[:1]), StorageClass="GLACIER")
+    with pytest.raises(SourceError, match=r"more\.parquet cannot be read: no_permission"):
+        replicate(tmp_path / "claims.yaml", "s3://traces/set")

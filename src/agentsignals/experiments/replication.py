@@ -270,6 +270,9 @@ def _checked(entry: Claim | UnreadableClaim, claim_set: ClaimSet, ground: ClaimC
     )  # fmt: skip
 
 
+_ALL_FILES = "Claims are checked on all files of their tables."
+
+
 def _data_folder(data: str, claim_set: ClaimSet, fetched: Path) -> Path:
     """Return the folder of the data. Files of other sources than a folder or the Hub are put into `fetched`."""
     patterns = [pattern for table in claim_set.tables.values() for pattern in table.files]
@@ -278,17 +281,24 @@ def _data_folder(data: str, claim_set: ClaimSet, fetched: Path) -> Path:
     folder = Path(data).expanduser()
     if not folder.exists():
         try:
-            listed = [file for file in open_source(data) if isinstance(file, RawFile)]
+            listed = [*open_source(data)]
         except UnknownSource:
             says = f"--data names {claim_set.data or 'the data of the claims'}."
             raise SourceError(f"There is no {folder}.", says) from None
         below = f"{data.rstrip('/')}/"
         wanted = [f for f in listed if any(PurePosixPath(f.uri).match(pattern) for pattern in patterns)]
-        for file, content in zip(wanted, read(wanted), strict=True):
+        # A claim checked on a part of its data would be told as wrong.
+        if (lost := next((f for f in wanted if isinstance(f, Unreadable)), None)) is not None:
+            raise SourceError(f"{lost.uri} cannot be read: {lost.reason}.", _ALL_FILES)
+        files = [f for f in wanted if isinstance(f, RawFile)]
+        for file, content in zip(files, read(files), strict=True):
+            if isinstance(content, Unreadable):
+                raise SourceError(f"{file.uri} cannot be read: {content.reason}.", _ALL_FILES)
             target = fetched / PurePosixPath(file.uri.removeprefix(below).lstrip("/"))
-            if not isinstance(content, Unreadable) and target.resolve().is_relative_to(fetched.resolve()):
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content)
+            if not target.resolve().is_relative_to(fetched.resolve()):
+                raise SourceError(f"The name of {file.uri} leads out of the data.", _ALL_FILES)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
         return fetched
     commits = commits_in(str(folder)) if (folder / "blobs").is_dir() else []
     return Path(commits[0]) if commits else folder
