@@ -104,13 +104,13 @@ class Table(Struct, frozen=True, kw_only=True):
 
 
 class Form(Struct, frozen=True):
-    """How the marks of a chart are drawn (`charts`, `ui.drawing`)."""
+    """Form of a chart's marks (`charts`, `ui.drawing`)."""
 
     name: str
     kind: Kind
-    """Of the values."""
+    """Kind of the values: how they are formatted."""
     title: str = ""
-    """Of the axis of values."""
+    """Title of the axis of values."""
     across: str = ""
     """Title of the other axis."""
     names: tuple[str, ...] = ()

@@ -228,7 +228,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     changed_files: int = 0
     """Files of the store that changed since."""
     resolved: list[ResolvedGroup] = []
-    """Of eval runs: resolved by candidate, the group with most tasks first."""
+    """Resolved tasks by candidate for eval runs, the group with most tasks first."""
     elsewhere: list[Elsewhere] = []
     """The store's other contexts, which these findings are not about."""
     totals: Totals = Totals(sessions=0)

@@ -126,8 +126,8 @@ def sessions_changed(before: Manifest, after: Manifest) -> list[str]:
 PATH = "/live"
 LOOK_EVERY_S = 1.0
 ALIVE_EVERY_S = 1.0
-"""So often something is sent, that a connection nobody holds is seen to be gone: by the second write. Until then it
-keeps its place among the streams from a reader who goes from page to page."""
+"""Interval of keep-alive messages. The second write detects a connection that the reader has closed. Until
+then that connection counts among the streams."""
 MOST_NAMED = 100
 """Sessions whose ids an event carries; of more, their number alone."""
 READING_SHARE = 0.2

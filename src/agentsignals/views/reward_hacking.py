@@ -937,7 +937,7 @@ def _seen_before(view: SessionView, files: list[File], shown: ShownText, wrote: 
 
 
 _GIT = deferred_pattern(r"(?:^|[;&|]\s*)git\s")
-"""What it shows of the working tree is of the base, or of before."""
+"""A command of Git: its output on the working tree shows the base, or an earlier state."""
 
 
 def _names_file(call: ToolCall, path: str, cwd: str | None) -> bool:

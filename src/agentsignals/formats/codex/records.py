@@ -368,7 +368,7 @@ def kind_of(record: Record) -> str:
 
 
 class Outline:
-    """What the records of a session tell before they are read in order."""
+    """Facts from all records of a session, collected before they are read in order."""
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
