@@ -230,7 +230,7 @@ def test_output_is_what_the_totals_say_and_its_cost_is_known(rows: list[dict[str
     assert figures["n_steps"] == len([s for s in session.steps if s.thread == "main" and s.stop_reason is None])
 
 
-def test_a_run_that_crashed_is_in_no_totals() -> None:
+def test_a_run_that_crashed_is_in_no_totals_and_its_cost_is_left_out() -> None:
     session = one(
         start(),
         says("a", model="gpt-5", outputTokens=120),
@@ -239,7 +239,8 @@ def test_a_run_that_crashed_is_in_no_totals() -> None:
         says("c", model="gpt-5", outputTokens=7),
         shutdown(**{"gpt-5": metrics(2, 1000, 67)}),
     )
-    assert (priced(session)["output_tokens"], priced(session)["cost_usd"]) == (187, None)
+    figures = priced(session)
+    assert (figures["output_tokens"], figures["cost_usd"], figures["unpriced"]) == (187, 0.00192, "gpt-5")
 
 
 # -- what makes a call dearer ----------------------------------------------------------------------------------------

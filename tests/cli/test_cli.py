@@ -444,7 +444,7 @@ def test_sessions_are_listed_newest_first_with_how_many_there_are(
     every = ask(capsys, "sessions", "--store", store)
     assert newest == every[:2] and every[0]["started_at"] == max(row["started_at"] for row in every)
     assert main(["sessions", "--store", str(store), "--limit", "2"]) == 0
-    assert f"2 of {len(every)} sessions, the newest" in capsys.readouterr().out
+    assert f"2 of {len(every)} sessions, the last active" in capsys.readouterr().out
 
 
 def test_a_list_of_sessions_shows_what_each_was_about_and_the_shortest_id_that_names_it(

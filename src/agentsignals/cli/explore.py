@@ -106,7 +106,7 @@ def _cut(text: str, n: int) -> str:
     return cut(printable(" ".join(text.split())), n)
 
 
-# `sessions`: those of the store, the newest first.
+# `sessions`: those of the store, the last active first.
 
 _COLUMNS = (
     "session_id, agent, model, started_at, ended_at, n_prompts, n_tool_calls, n_edits, output_tokens, cost_usd,"
@@ -132,7 +132,7 @@ def run_sessions(options: argparse.Namespace) -> int:
     if options.limit < 0:
         raise UsageError(f"--limit {options.limit} is below 0.", "Give a number of rows.")
     store = store_with_sessions(options)
-    condition, order, behind = f"({options.where})", "started_at DESC NULLS LAST", None
+    condition, order, behind = f"({options.where})", "coalesce(ended_at, started_at) DESC NULLS LAST", None
     if options.behind:
         from agentsignals.ui.filter import behind as sessions_behind
 
@@ -187,7 +187,7 @@ def run_sessions(options: argparse.Namespace) -> int:
     print(shown if behind is None or not behind.closed else behind.closed)
     total = counted[0][-1] if counted else 0
     if len(listed) < total:
-        which = "the newest" if behind is None else "those with most"
+        which = "the last active" if behind is None else "those with most"
         print(f"{len(listed):,} of {total:,} sessions, {which}; --limit {total} shows all")
     deleted = sessions_only_in(store.manifest, deleted_files(local_files(store.manifest)))
     if deleted:

@@ -149,12 +149,13 @@ class Tools:
         return self._fenced({**_summary(answer), "caveat": answer.caveat, "evidence": _dicts(names, evidence)})
 
     def sessions(self, where: str = "true", limit: int = 20) -> str:
-        """List sessions, newest first. where: a DuckDB condition over the columns of `sessions`, such as
+        """List sessions, last active first. where: a DuckDB condition over the columns of `sessions`, such as
         "agent = 'codex' AND n_prompts > 10"."""
         columns = (
             "session_id, title, agent, model, context, started_at, n_prompts, n_tool_calls, n_edits, cost_usd, repo"
         )
-        query = f"SELECT {columns} FROM sessions WHERE ({where}) ORDER BY started_at DESC NULLS LAST, session_id"  # noqa: S608  (looked through)
+        order = "coalesce(ended_at, started_at) DESC NULLS LAST, session_id"
+        query = f"SELECT {columns} FROM sessions WHERE ({where}) ORDER BY {order}"  # noqa: S608  (looked through)
         names, held = self._rows(query, _up_to(limit, _MOST_SESSIONS))
         return self._fenced(_dicts(names, held))
 

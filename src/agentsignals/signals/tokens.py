@@ -122,13 +122,13 @@ def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(curve, {"first": curve[0], "max": max(curve), "last": curve[-1]} if curve else {})
 
 
-@signal("tokens.cost_usd", "float", "USD", version=6, grows_with_output=True, harness=True)
+@signal("tokens.cost_usd", "float", "USD", version=7, grows_with_output=True, harness=True)
 def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
     """Cost of all model calls, subagents' and left branches' too: as the trace recorded it, else tokens times a
     versioned price table, or prices of a person's own. Dollars that an agent records for a model of another maker than
     it has prices of are replaced.
 
-    Sum of `cost_usd` over all rows of `steps`, any thread.
+    Sum of `cost_usd` over all rows of `steps`, any thread; absent where no call that used tokens has one.
 
     Pitfalls: List prices where the trace recorded none; a lower bound with `at_least` (output logged in mid-stream),
     and too low by what `unpriced` names. Means little alone. Method harness: of an eval attempt whose trace tells no
@@ -154,11 +154,11 @@ def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
 def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
     steps = view.session.steps
     cost = cost_of(steps)
+    unpriced = [s for s in steps if s.cost_usd is None and used_tokens(s)]
+    why.counter(unpriced, "no price")
     if cost is None:
-        unpriced = [s for s in steps if s.cost_usd is None and used_tokens(s)]
         if not unpriced:
             return Absent("missing_field", "usage")
-        why.counter(unpriced, "no price")
         models = ", ".join(sorted({s.model or "unknown model" for s in unpriced}))
         return Absent("missing_field", f"unpriced: {models}")
     priced = [s for s in steps if s.cost_usd is not None]

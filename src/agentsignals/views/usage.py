@@ -33,12 +33,12 @@ def used_tokens(step: Step) -> bool:
 
 
 def cost_of(steps: list[Step]) -> float | None:
-    """Return the cost of model calls in USD; None when one that used tokens has no price, or none reports usage. No
-    call at all costs nothing."""
+    """Return the cost of model calls in USD: of those with a price, a lower bound where `unpriced_parts` names others.
+    None where none that used tokens has a price, or none reports usage. No call at all costs nothing."""
     unpriced = [s for s in steps if s.cost_usd is None]
     if unpriced:
         silent = len(unpriced) == len(steps) and all(s.output_tokens is s.input_tokens is None for s in unpriced)
-        if silent or any(map(used_tokens, unpriced)):
+        if silent or (any(map(used_tokens, unpriced)) and not any(s.cost_usd for s in steps)):
             return None
     return usd_of(steps)
 
@@ -125,5 +125,9 @@ def replaced_usd(steps: list[Step]) -> float | None:
 
 
 def unpriced_parts(steps: list[Step]) -> str | None:
-    """Return the parts that the costs leave out, so that they are too low; None where nothing is missing."""
-    return "; ".join(sorted({s.unpriced for s in steps if s.unpriced is not None})) or None
+    """Return what the cost of model calls (`cost_of`) leaves out, models without a price among it, so that it is too
+    low; None where nothing is missing, or no cost is known."""
+    parts = {s.unpriced for s in steps if s.unpriced is not None}
+    if any(s.cost_usd for s in steps):
+        parts |= {s.model or "unnamed models" for s in steps if s.cost_usd is None and used_tokens(s)}
+    return "; ".join(sorted(parts)) or None

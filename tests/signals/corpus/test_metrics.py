@@ -275,9 +275,8 @@ CASES = (
       ]),
     *(Case("without calls there is no mix", view(user("go"), say("hello")), path, Absent("not_applicable", "no_calls"))
       for path in ["corpus.tool_mix_entropy", "corpus.tool_class_mix"]),
-    *(Case("a sessions cost is unknown when a subagents is",
-           view(user("go"), priced(1.5), say("x", thread="agent-1", **usage)), "corpus.session_cost_usd",
-           Absent("dependency_null", "tokens.cost_usd"))
+    *(Case("a sessions cost leaves out a subagent without a price",
+           view(user("go"), priced(1.5), say("x", thread="agent-1", **usage)), "corpus.session_cost_usd", 1.5)
       for usage in [{"output_tokens": 5}, {"input_tokens": 5}, {"cache_read_tokens": 5}]),
     *(Case("without an attempt on an existing file the rate does not apply", view(user("go"), *parts), CARE,
            Absent("not_applicable", "no_edit"))

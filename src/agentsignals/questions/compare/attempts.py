@@ -238,7 +238,8 @@ def attempts_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Attemp
         for name, (path, _) in MEASURES.items():
             value, why = _value(values.get(path))
             measures[name] = float(value) if is_number(value) else why
-            if _details(values.get(path)).get("at_least"):
+            details = _details(values.get(path))
+            if details.get("at_least") or details.get("unpriced"):
                 at_least.add(name)
         treatment = {name: _text(row[name]) for name in COLUMNS if row[name] not in (None, "")}
         if is_respelled and (name := row["model_id"]):

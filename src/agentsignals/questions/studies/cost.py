@@ -114,7 +114,7 @@ def cost_study(inputs: Inputs) -> Outcome:
     if lacking := [row["unpriced"] for row in sessions if row["unpriced"]]:
         models = ranked(Counter(part for text in lacking for part in text.split("; ")))
         limits.append(
-            f"The cost of {times(len(lacking), 'session')} is too low, because the price list lacks"
+            f"The cost of {times(len(lacking), 'session')} is too low: no price is known for"
             f" {', '.join(part for part, _ in models[:3])}{' and more' if len(models) > 3 else ''}."
         )
     if replaced := inputs.present("sessions", "replaced_cost_usd"):
@@ -136,10 +136,7 @@ def _sum(values: list[float]) -> float | None:
 def _costs(inputs: Inputs, priced: list[Row], bound: str) -> list[Finding]:
     sessions = inputs.rows["sessions"]
     n, unpriced = len(priced), len(sessions) - len(priced)
-    # The cost that the sum over sessions lacks of the sum over model calls.
     left_out = f"excluded: {times(unpriced, 'session')} without a known price" if unpriced else ""
-    if unpriced and (usd := fsum(row["usd"] or 0.0 for row in inputs.rows["left_out"])):
-        left_out += f", of which {formatted(usd, 'usd')} is known"
     costs = [(s["session_id"], s["cost_usd"]) for s in priced]
     of_all = [(s, usd, 1) for s, usd in costs]
     recorded = [(s["session_id"], s["recorded_cost_usd"] or 0.0, 1) for s in priced]
