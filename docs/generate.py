@@ -37,7 +37,7 @@ TERMS = {
     ),
     "Human turn, human message, prompt": (
         "A row of `turns`. Turn n is the one numbered n, from 0. Unspoken turns are of kind plan_handoff, "
-        "attachment or scripted_prompt."
+        "attachment or scripted_prompt. Rows of other tables belong to a turn by their `turn`."
     ),
     "Response": (
         "The main thread's `events` with the turn's number, from the first to the last of kind text, thinking, "
@@ -45,48 +45,84 @@ TERMS = {
     ),
     "Model call, step": "A row of `steps`.",
     "Call": (
-        "A row of `tool_calls`. Its fine class is `class`, with two exceptions. For shell it follows "
-        "`shell_kind`: write is shell_write, build is build, vcs is vcs, others are shell. For task it is agent."
+        "A row of `tool_calls`. Its fine class is `class`, with two exceptions. For shell it follows `shell_kind`: "
+        "write is shell_write, build is build, vcs is vcs, others are shell. For task it is agent."
     ),
     "Reading, test run": (
         "A call of class read: by a tool, or by a command that prints files (`cat`, `head`, `sed -n`). A call of "
         "class test: a command that runs tests."
     ),
     "Status": "ok, error (failed), rejected (the person refused), cancelled, unknown, none (no result).",
+    "Commit": (
+        "A main-thread call whose command has `git` and `commit`, and whose result has a line that begins with "
+        "`[branch sha]`."
+    ),
     "File of the repository": (
         "A relative path that does not begin with `/`, `~`, `../` or a drive; any path where the session has no `cwd`."
     ),
     "Change, edit": (
-        "A row of `edits`: what an edit tool changed with success, or what a shell command says it writes. The "
-        "first change is the first call that changed a file of the repository."
+        "A row of `edits`: what an edit tool changed with success, or what a shell command says it writes, also "
+        "where it failed. The first change is the first main-thread call that changed a file of the repository."
     ),
     "Target file": (
         "The `path` of a call of class read, search or edit that does not end in `/` and is not `.` or `..`; of a "
         "search only if its last part has a dot behind its first character."
     ),
     "Tokens of a text": (
-        "Runs of word characters (letters, digits, `_`) and single other characters that are no blanks. "
-        "`n_tokens` of a turn counts these."
+        "Runs of word characters (letters, digits, `_`) and single other characters that are no blanks. `n_tokens` "
+        "of a turn counts these."
     ),
     "Cleaned text": (
-        "The text without code blocks and inline code, links, quoted lines, and pasted logs, tables and diffs. "
-        "Its head is the first 320 characters."
+        "The text without code blocks and inline code, links, quoted lines, and pasted logs, tables and diffs. Its "
+        "head is the first 320 characters."
     ),
     "Pattern table": (
         "Phrases of people (corrections, failure reports, rejection, acceptance, revert_all, gives_up) or of agents "
         "(hedges, asked, assumptions, self_corrections), in English: docs/patterns.md has all."
     ),
-    "Embedder": (
-        "What makes vectors of texts. The default `words` counts words cut to six letters, without stop words and with "
-        "identifiers split; its profile is `aligned` 0.56, `unrelated` 0.96. Each value's detail has both."
+    "Prose, another language": (
+        "The main thread's text events without fenced and inline code, text between <think> tags, quoted lines and "
+        "text between double quotation marks. The agent writes another language where the first 500 characters of "
+        "all prose have one other than English by the rule of chat.prompt_language: such values are absent "
+        "(not_computable)."
+    ),
+    "Closing question": (
+        "In the prose of a response's last text event, the last sentence that ends in `?` and is of kind preference "
+        "or none, if it ends within the last 300 characters (docs/patterns.md, questions)."
+    ),
+    "Named file": (
+        "Words of a turn are runs of letters, digits, `.`, `_`, `-` and `/`. One with a dot in its last part names "
+        "files of that name, and with a slash also the files of its folder: those whose folder is an ending of it "
+        "(`a/b`, `b`). One with a slash but no such dot names a folder and all in it: an ending of its path is one "
+        "of a folder above the file. A turn says where to work if it limits the work, or if a word, or its part "
+        "behind the last `/`, is the path, name or stem (anticipation.scope_drift) of a file of the repository that "
+        "a call or edit has, or an ending of a folder above one."
+    ),
+    "Request, answer": (
+        "The request is the first turn not of kind slash_command or attachment that has four tokens; its first "
+        "8,000 characters. An answer is the text events of a response, joined by line breaks; the last 8,000 "
+        "characters. Both without fenced code and links."
+    ),
+    "Calibrated distance": (
+        "(1 - cosine, rounded to 4 digits, - aligned) / (unrelated - aligned), cut to 0..1, of vectors by an "
+        "embedder. The default `words` has aligned 0.56 and unrelated 0.96 and counts words: runs of letters and "
+        "digits, split before a capital behind a small letter or digit, in lower case, of two characters or more, "
+        "without stop words (docs/patterns.md), cut to six. A value's detail has both numbers. No distance where a "
+        "text has no words."
     ),
     "Judge's label": (
-        "`value` (or `number`) of the row of `labels` with the signal's task, for the session (`turn` is NULL) or "
-        "a turn. Of several labellers the best kind counts, then the one with most labels, then the youngest."
+        "`value` (or `number`) of the row of `labels` with the signal's task, for the session (`turn` is NULL) or a "
+        "turn. Of several labellers the best kind counts, then the one with most labels, then the youngest. Absent "
+        "without one (backend_disabled, judge), and for a session without a main-thread text event "
+        "(not_applicable)."
     ),
-    "Ratio": (
-        "Absent (not_computable, zero_denominator) where the denominator is 0. `num` and `den` are in the detail."
+    "Facts, knob, report of an attempt": (
+        "The facts are `attempts.facts`, the knobs `attempts.knobs` (both JSON). A knob is absent where it is "
+        "missing; a number also where it is 0, null or a word for no limit. What the harness counted is `summary` "
+        "of the facts (turns, tool_calls, edit_calls, touched_files), the patch `patch`, the report `verification`."
     ),
+    "Absent": "A value whose need is absent is absent, too (dependency_null), unless its text says otherwise.",
+    "Ratio": "Absent (not_computable, zero_denominator) where the denominator is 0. `num` and `den` are in the detail.",
 }
 """Words that the definitions of signals share."""
 _MARKDOWN = str.maketrans({c: f"\\{c}" for c in "|*<>[]"})

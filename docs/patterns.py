@@ -9,7 +9,8 @@ from typing import Any
 from agentsignals.signals import anticipation, dynamics, reasoning
 from agentsignals.signals.corpus import metrics
 from agentsignals.signals.user import history, outcome
-from agentsignals.words import lexicon, prose
+from agentsignals.views import plans
+from agentsignals.words import lexicon, prose, vectors
 from agentsignals.words.prose import Phrases
 from agentsignals.words.text import word_lists
 
@@ -28,7 +29,7 @@ _AGENTS = (
     "`before` is what stands before the words, `then` what follows them. A *question* is a sentence that ends in "
     "`?`; it has the first kind that holds of offer, preference, confirmation. Self-corrections stand where a "
     'clause begins, and count once a sentence. Assumptions do not follow "without", "not", "instead of", "avoid", '
-    '"than", "stop" or "never".',
+    '"than", "stop" or "never". Of two matches that overlap the first counts.',
 )
 _OTHERS: dict[str, tuple[Any, ...]] = {
     "chat.prompt_intent, by rules": tuple(lexicon._INTENTS.items()),
@@ -59,6 +60,15 @@ _OTHERS: dict[str, tuple[Any, ...]] = {
         ("a step begins", reasoning._BEGINS),
         ("with one of", " ".join(word_lists("requests")["plan_verbs"].split())),
     ),
+    "dynamics.plan_ged, lines of a plan": (("numbered", plans._NUMBERED), ("else bulleted", plans._BULLETED)),
+    "dynamics.session_failure_mode, goals": (
+        ("list item", dynamics._LISTED),
+        ("between clauses", dynamics._CLAUSE),
+        ("a clause begins", dynamics._WORD),
+        ("with a verb", "as corpus.first_message_pattern, task_imperative"),
+    ),
+    "loop.marker_score": tuple((name, ", ".join(words)) for name, words in word_lists("phrases")["markers"].items()),
+    "stop words of the embedder `words`": (("left out", " ".join(sorted(vectors._STOP))),),
     "user.changes_reverted": (("command", outcome._REVERTS),),
     "user.repository_marks": (("remote", history._REMOTE), ("commit", history._COMMIT)),
 }

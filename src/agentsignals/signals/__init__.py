@@ -142,7 +142,6 @@ def signal(  # noqa: PLR0913  (a declaration is a record)
             type=type,
             unit=unit,
             description=meaning,
-            computation=computation,
             pitfalls=paragraphs.get("Pitfalls", ""),
             why_it_matters=paragraphs.get("Why", ""),
             scope=scope,
@@ -152,7 +151,7 @@ def signal(  # noqa: PLR0913  (a declaration is a record)
             parameters=names,
             is_plain=names == ("view", "why") and not facts.get("grows_with_output"),
             reads_transcript="view" in names and scope == "session" and not harness,
-            **{"basis": basis, **facts},
+            **{"basis": basis, "computation": computation, **facts},
         )
         return function
 
@@ -200,7 +199,8 @@ def labelled(  # noqa: PLR0913  (a declaration is a record)
     Where several labellers did a task, the one with most labels of it counts, then the youngest; the detail names it.
     `task`: the path's last part, where it is not given."""
     asked = task or path.rpartition(".")[2]
-    declare = signals_with(source="llm_judge", priority="P3", status="needs a judge")
+    told = f"{'`number` of the' if field == 'number' else 'The'} judge's label of task {asked}."
+    declare = signals_with(source="llm_judge", priority="P3", status="needs a judge", computation=told)
     declare(path, type, unit, doc=doc, **facts)(lambda view, why: label_of(view, why, asked, field))
 
 

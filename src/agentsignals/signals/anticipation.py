@@ -25,9 +25,9 @@ signal = signals_with(origin="Agent Signals")
 def assumption_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Assumption phrases in the agent's first thinking block, or in its first message if it has none.
 
-    Read are the response to turn 0: its first thinking event with text, else its first text event. Counted are
-    matches of the pattern table `assumptions` outside code and quotations. 0 where there is neither; absent where
-    the agent writes another language than English.
+    Read are the response to turn 0: its first thinking event with text, else its first text event. Counted are matches
+    of the pattern table `assumptions` in its prose. 0 where there is neither; absent where the agent writes another
+    language.
 
     Pitfalls: Non-zero in about one session of a hundred: agents rarely announce what they assume.
     Why: Assuming is normal on a vague prompt, and a red flag on a detailed one.
@@ -53,9 +53,9 @@ _LOOKING = frozenset(("read", "search", "plan", "ask"))
 def clarification_sought(view: SessionView, why: Evidence) -> Measured | Absent:
     """True if the first response asks before it acts: by tool, or by reading only and ending with a question.
 
-    True where the first call of turn 0 has class ask, or where all its calls are of class read, search, plan or ask
-    and its last message ends in a question (within its last 300 characters) that is neither an offer nor a request
-    for permission.
+    True where the first call of turn 0 has class ask, or where no call of turn 0 has another class than read, search,
+    plan or ask and the response ends in a closing question. Absent without a response, and, where the first call does
+    not ask, where the agent writes another language.
 
     Pitfalls: Combine with anticipation.prompt_underspecification. An offer at the end (“Want me to …?”) is none.
     Why: Asking first is right on a vague prompt, and poor reading of a clear one.
@@ -125,14 +125,11 @@ _DESIGNER = ".designer.cs"
 @signal("anticipation.unrequested_files", "obj", "files", basis="heuristic", version=2, source="derived",
         priority="P2", origin="agentsignals")  # fmt: skip
 def unrequested_files(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
-    """Changed files that no human turn names, nor their folder, nor another file in it: how many (n, of touched), and
-    the first turn that changed one.
+    """Changed files that no human turn names: how many (n, of touched), and the first turn that changed one.
 
-    Counted are files of the repository changed in the responses to turns that say where to work: that name a file or
-    folder of the repository which a call of the session is about, or limit the work ("change nothing else"). Generated,
-    lock and scratch files are left out. A folder is named by its path, also by one word without a slash (`docs`). A
-    file given with its path names its folder and the files in it; a bare file name names that file alone. Without such
-    a turn, and where no counted file is named, the value is absent. Keys: n, touched, first_turn (null where n is 0).
+    Counted are files of the repository changed in the responses to turns that say where to work (see Named file).
+    Generated, lock and scratch files (docs/patterns.md) are left out. Without such a turn, and where no counted file is
+    named, the value is absent. Keys: n, touched, first_turn (null where n is 0).
 
     Pitfalls: A person who says what, not where, names no file: then nothing is known, not everything unrequested.
     Why: The counts and the first turn behind anticipation.scope_drift.
@@ -155,8 +152,7 @@ def unrequested_files(view: SessionView, why: Evidence) -> dict[str, Any] | Abse
     "anticipation.conflation_turn", "int", "turn index", basis="heuristic", version=3, source="derived", priority="P3"
 )
 def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The first response that exceeds the request, by a judge's label. Without a label, the first one that changes
-    three or more new files in new, unnamed folders, although its turn limits the work or asks for nothing new.
+    """The first response that exceeds the request, by a judge's label; without one by the files it changes.
 
     By files: the first turn n > 0 after a first change whose response changes three or more files not changed before,
     in folders without an earlier change, that no turn up to n names (as in anticipation.unrequested_files), where turn
@@ -224,8 +220,9 @@ def scope_drift(view: SessionView, why: Evidence, touched_files: list[str] | Abs
     """Files changed / those of them that a human turn names, counted as in anticipation.unrequested_files. In an eval
     files changed / files of the gold patch (1.0 is the smallest footprint).
 
-    A file is named by its path, by its name, or by the name without extension where that has a digit, "-", "_" or
-    inner capital and four letters or more. 0 where nothing was changed.
+    A counted file is named where a word of a turn is its path, its name, or the part of its name before the first dot,
+    if that has four letters or more and a digit, `-`, `_` or inner capital. `.designer.cs` files are left out, too. 0
+    where nothing was changed; absent where no counted file is named.
 
     Pitfalls: Method gold_patch compares with one fix of several; `hit` counts its files that were changed. Method
     mention counts as asked for only what a turn names, so it says too much: call it drift above 2 only with 3 or more
@@ -288,11 +285,10 @@ def prompt_underspecification(
 ) -> Measured | Absent:
     """Vagueness of the first prompt, 0..1: 0.4 for shortness, 0.3 for naming nothing concrete, 0.3 for no outcome.
 
-    0.4 * L + 0.3 * R + 0.3 * O over the first 4,000 characters of turn 0. L: (40 - tokens of the cleaned text) /
-    35, cut to 0..1. R: 0 where the raw text names a path, code, identifier, call, flag, link, number of an issue,
-    commit or attachment, else 1. O: 0 where the cleaned text has a word of outcome (should, must, expect, so that,
-    returns, error, result, without, until ...), else 1, and 0.5 where it ends in a question mark. Absent for
-    commands, greetings, attachments, unspoken turns and other languages than English.
+    0.4 * L + 0.3 * R + 0.3 * O over the first 4,000 characters of turn 0. L: (40 - tokens of the cleaned text) / 35,
+    cut to 0..1. R: 0 where the raw text matches a reference of docs/patterns.md that is no product's name, else 1. O: 0
+    where the cleaned text matches the outcome pattern there, else 1, and 0.5 where it ends in a question mark. Absent
+    for commands, greetings, attachments, unspoken turns and other languages than English.
 
     Pitfalls: 1 is vague; its source's word on a low score means `prompt_quality`. “Review the branch” scores high and
     is clear in its place: no verdict by itself.
@@ -342,9 +338,7 @@ def _reference(text: str) -> str | None:
 @signal("anticipation.goal_alignment_at_close", "float", "similarity", version=3, source="llm_judge", priority="P3",
         status="needs a judge")  # fmt: skip
 def goal_alignment_at_close(view: SessionView, why: Evidence) -> Measured | Absent:
-    """How well the result matches the request, 0 to 1, by a judge.
-
-    `number` of the judge's label of task goal_alignment_at_close.
+    """How well the result matches the request, 0 to 1: `number` of the judge's label of task goal_alignment_at_close.
 
     Pitfalls: A session that moved on to another task is measured by its first. How near the words are is
     anticipation.close_request_overlap, which is no judgement.
@@ -361,8 +355,8 @@ def goal_alignment_at_close(view: SessionView, why: Evidence) -> Measured | Abse
 def close_request_overlap(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
     """Similarity of the agent's last message and the first request, 0 to 1, on the embedder's scale.
 
-    1 - the calibrated distance of dynamics.cp_curve[] between the request (the first turn with words) and the text
-    that the agent wrote in the last response that has any, rounded to 4 digits.
+    1 - the calibrated distance between the request and the answer of the last response that has one, rounded to 4
+    digits; absent without either.
 
     Pitfalls: An overlap of words, no verdict: a close in other words ("done, all green") scores low though the goal is
     met.

@@ -19,10 +19,8 @@ _CHANGING = frozenset(("edit", "shell_write"))
 
 @signal("behavior.turn_count", "int", "steps", version=2)
 def turn_count(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Model API calls on the main thread, each message id once; subagent and synthetic messages excluded. In an eval
-    what the harness counted, where it says so.
-
-    Rows of `steps` with thread 'main'.
+    """Model API calls, rows of `steps` with thread main: each message id once, no synthetic messages. In an eval what
+    the harness counted, where it says so.
 
     Pitfalls: Conflates task difficulty with efficiency; compare only within a task. Not the same thing as user turns.
     """
@@ -34,10 +32,8 @@ def turn_count(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal("behavior.tool_call_count", "int", "tool_calls", version=2)
 def tool_call_count(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Tool calls on the main thread, each call once; unanswered and rejected ones included. In an eval what the harness
+    """Rows of `tool_calls` with thread main, unanswered and rejected ones included. In an eval what the harness
     counted, where it says so.
-
-    Rows of `tool_calls` with thread 'main'.
 
     Pitfalls: A read and an edit weigh the same; always publish with the class mix of behavior.tool_sequence.
     """
@@ -50,10 +46,8 @@ def tool_call_count(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal("behavior.edit_calls", "int", "tool_calls", version=2)
 def edit_calls(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Calls to edit tools on the main thread, failed and rejected ones included; `succeeded` counts the others. In an
-    eval what the harness counted, where it says so.
-
-    Main-thread `tool_calls` with class edit, whatever their status. `succeeded`: status ok.
+    """Main-thread calls of class edit, whatever their status; `succeeded` counts those with status ok. In an eval what
+    the harness counted, where it says so.
 
     Pitfalls: Blind to files changed through the shell: see behavior.bash_mediated_edits.
     Why: Describes the work better than the number of tool calls.
@@ -79,7 +73,8 @@ class Called(Row):
 def tool_sequence(view: SessionView, why: Evidence) -> Measured:
     """Main-thread tool calls in transcript order: number, name, class, file, status.
 
-    Rows of `tool_calls` with thread 'main' by `seq`; `class` is the fine class, `file` is `path`.
+    Rows of `tool_calls` with thread main by `seq`. Keys: i (from 0), name, class (the fine class), file (`path`),
+    status.
 
     Pitfalls: Names differ between agents, so n-grams across agents use class.
     Why: The order tells styles apart: read then edit, shell after shell (stuck), edit then test (checks its work).
@@ -96,9 +91,8 @@ def tool_sequence(view: SessionView, why: Evidence) -> Measured:
 
 @signal("behavior.files_searched_before_edit", "int", "files", harness=False)
 def files_searched_before_edit(view: SessionView, why: Evidence) -> Measured:
-    """Distinct repository files that a read or search targeted before the first change.
-
-    As behavior.files_read_before_edit, over calls of class read or search.
+    """Distinct repository files that a read or search targeted before the first change: as
+    behavior.files_read_before_edit, over calls of class read or search.
 
     Pitfalls: Both extremes are bad. What a search of a whole folder finds does not count. Without an edit the whole
     session counts and the value is `censored`. The same figure as behavior.files_read_before_edit on every eval run of
@@ -125,9 +119,7 @@ def files_read_before_edit(view: SessionView, why: Evidence) -> Measured:
 
 @signal("behavior.edit_to_read_ratio", "float", "ratio", harness=False)
 def edit_to_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Edits per read, including shell writes.
-
-    Main-thread calls of fine class edit or shell_write, failed ones included, over those of class read, which
+    """Main-thread calls of fine class edit or shell_write, failed ones included, over those of class read, which
     commands that print files have, too.
 
     Pitfalls: High is decisive, low is exploring or stuck; only relative to the same agent.
@@ -206,11 +198,8 @@ def bash_mediated_edits(view: SessionView, why: Evidence, edit_calls: int, touch
 
 @signal("behavior.touched_files[]", "list[str]", "repo-relative path", version=3)
 def touched_files(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Files that successful edit calls changed or shell commands say they write; absolute outside the repository. In an
-    eval the files that differ in the end, where harness or patch says so.
-
-    Different `path` of the main thread's `edits`, sorted. `edits` has what edit tools changed with success, and
-    what shell commands say they write, also where the command failed.
+    """Files changed: different `path` of the main thread's `edits`, sorted; absolute outside the repository. In an eval
+    the files that differ in the end, where harness or patch says so.
 
     Pitfalls: A log of writes: an edit undone later stays, where an eval harness reports the net diff (method harness or
     patch): never pool the two. Sorted, so the first element is not the first edit. Paths out of the shell are read off
@@ -245,11 +234,10 @@ def touched_files(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal("behavior.diff_lines", "int", "lines", version=3, priority="P1")
 def diff_lines(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Lines added plus lines removed by all successful edits of the repository's files (method edit_log). In an eval
-    those of the net diff, where harness or patch says so.
+    """`added` + `removed`, summed over the main thread's `edits` of the repository's files (method edit_log). In an
+    eval those of the net diff, where harness or patch says so.
 
-    Sum of `added` + `removed` over the main thread's `edits` of files of the repository, rows without line counts
-    left out; absent where no row has any.
+    Rows without line counts are left out; absent where no row has any, 0 without an edit.
 
     Pitfalls: Sums every edit, so rework counts each time; reformatting inflates it. Compare within one method only
     (harness: lines of each file's diff as the harness counts them; patch: lines added and removed in the end).
@@ -293,6 +281,8 @@ def localization_mode(view: SessionView, why: Evidence, files_searched_before_ed
     """The controller's label for how the attempt located the code: `attempt1_mode`, `trial_recovery_mode`,
     `final_failure_mode`; `mode` is the one for this attempt.
 
+    Of `localization` in the attempt's facts: attempt1Mode, trialRecoveryMode, finalFailureMode; absent without it.
+
     Pitfalls: The controller's view in its own words, not the agent's; `localization_class` is this project's. No value
     on the project's corpus.
     """
@@ -314,8 +304,9 @@ def localized_correct_file(
 ) -> Measured | Absent:
     """Whether the first file that the attempt changed, of those there before it, is one that the gold patch changes.
 
-    The first row of the main thread's `edits` whose file the attempt had not created, or that the gold patch
-    changes, too. False where all changed files are new ones.
+    True where the first row of the main thread's `edits` of files of the repository whose file the attempt had not
+    created, or that the gold patch changes, too, has a file of the gold patch. False where all changed files are new
+    ones. Without such rows behavior.touched_files[] must name one file that the patch does not create.
 
     Pitfalls: With method single_touched the one file of the net diff stands for the first edit. A list of touched files
     is in no order: its first element is not the first edit.

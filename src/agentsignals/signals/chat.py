@@ -24,9 +24,7 @@ signal = signals_with(origin="swe-chat")
 
 @signal("chat.turns_per_session", "int", "turns")
 def turns_per_session(view: SessionView, why: Evidence, user_turn_count: int) -> int:
-    """Human prompts, each with everything the agent did until the next.
-
-    The value of user.user_turn_count.
+    """Human prompts, each with everything the agent did until the next: the value of user.user_turn_count.
 
     Pitfalls: Publish quantiles: the distribution is skewed. SWE-chat leaves machine-made repositories out. The same
     figure as user.user_turn_count.
@@ -38,9 +36,7 @@ def turns_per_session(view: SessionView, why: Evidence, user_turn_count: int) ->
 
 @signal("chat.tool_calls_per_turn", "int", "tool_calls", level="turn", priority="P1")
 def tool_calls_per_turn(view: SessionView, why: Evidence) -> list[int]:
-    """Main-thread tool calls in the response to the turn.
-
-    Rows of `tool_calls` with thread 'main' and this `turn`.
+    """Main-thread tool calls in the response to the turn: rows of `tool_calls` with this `turn`.
 
     Pitfalls: Calls before the first prompt belong to no turn.
     Why: Shows how much work one prompt starts.
@@ -59,8 +55,8 @@ FEWEST_CALLS = 10
 def file_types_touched(view: SessionView, why: Evidence) -> dict[str, int]:
     """Main-thread reads, edits and searches of one file, by the file's extension in lower case; "(none)" without.
 
-    Main-thread calls of class read, search or edit that have a target file. The extension is what follows the last
-    dot of the file's name, unless the name begins with its only dot.
+    Main-thread calls of class read, search or edit that have a target file. The extension is what follows the last dot
+    of the file's name, unless only dots stand before it. Most calls first.
 
     Pitfalls: Counts calls, not files: a file read ten times counts ten. Searches of whole folders have no file.
     Why: Which languages the work was about, code or prose.
@@ -157,10 +153,9 @@ SECONDS_A_MINUTE = 60
 
 @signal("chat.turn_autonomy_s", "float", "seconds", version=2, level="turn", priority="P2", origin="SWE-chat")
 def turn_autonomy_s(view: SessionView, why: Evidence) -> list[float | Absent]:
-    """Working time of the agent for the turn, including subagents, without waits for approval or sleep of the machine
-    (infra.waiting_time_s).
+    """infra.work_time_s within the turn's response: working time of the agent, including subagents.
 
-    As infra.work_time_s, within the turn's response.
+    Absent without a response, and without its times.
 
     Pitfalls: Each stretch counts for at most as long as its kind can take (design/signals.md#time-at-work): short waits
     for leave are inside, longer ones and a machine's sleep are not.
@@ -190,9 +185,9 @@ def cost_per_100_committed_lines(  # noqa: PLR0913  (the parameters are the need
 ) -> Measured | Absent:
     """100 * usd, tokens, minutes, agent_minutes and user_turns / lines of the commits recorded with the session.
 
-    The sum of `checkpoints.total_committed` is the denominator. usd: tokens.cost_usd; tokens: all input and output
-    of the main thread; minutes: infra.wall_time_s / 60; agent_minutes: infra.work_time_s / 60. Absent without a
-    recorded commit.
+    The sum of `checkpoints.total_committed` is the denominator. usd: tokens.cost_usd; tokens: all input and output of
+    the main thread; minutes: infra.wall_time_s / 60; agent_minutes: infra.work_time_s / 60; user_turns:
+    user.user_turn_count; null where that is absent. Absent without a recorded commit.
 
     Pitfalls: Publish medians: a session that commits two lines costs a fortune for each hundred. The lines are all of
     the commit, the person's too. A session may go on after its last recorded commit.
@@ -334,9 +329,9 @@ def pushback_rate(
 def agent_clarification_stop(view: SessionView, why: Evidence) -> list[Measured | Absent]:
     """True if the response asks by tool, or changes nothing and ends in a question that is not an offer.
 
-    True where a call of class ask belongs to the turn, or where the turn has no row in `edits` (any file) and the
-    last text of its response ends, within 300 characters, in a question that is neither an offer nor a request for
-    permission. Absent without a response.
+    True where a call of class ask belongs to the turn, or where the turn has no row in `edits` (any file) and its
+    response ends in a closing question. Absent without a response, and where only the question could tell and the agent
+    writes another language.
 
     Pitfalls: SWE-chat counts asking tools alone (`how` is tool): 1.1 to 2.6 percent of turns. Questions in text come on
     top; some of them only keep the talk going.
@@ -395,9 +390,7 @@ def agent_percentage(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal("chat.coding_mode", "enum", "label", source="derived", priority="P1")
 def coding_mode(why: Evidence, agent_percentage: float) -> str:
-    """human_only at 0 percent of agent lines, vibe_coding from 99, collaborative between.
-
-    By chat.agent_percentage.
+    """human_only at 0 percent of chat.agent_percentage, vibe_coding from 99, collaborative between.
 
     Pitfalls: A cut through a continuous share; 98 and 99 percent are neighbours.
     Why: Who writes the code: the person, the agent, or both.
@@ -412,9 +405,10 @@ def coding_mode(why: Evidence, agent_percentage: float) -> str:
 def agent_self_overwrite_share(view: SessionView, why: Evidence) -> Measured | Absent:
     """Lines the agent added and later removed itself in the same session / lines it added.
 
-    Each line that an edit adds is the agent's; an edit that replaces `removed` lines from `old_start` on takes away
-    as many of the agent's lines as lie there, at most `removed`. Lines below move with the edit. Deleting a file
-    takes away all of its lines.
+    Over the `edits` of files of the repository by call, hunks of one call from the bottom up. Each line that an edit
+    adds is the agent's; one that replaces `removed` lines from `old_start` on (a whole file: from 1) takes away as many
+    of the agent's lines as lie there, at most `removed`. Lines below move with it. Deleting a file takes away all of
+    its lines. After an edit without counts or lines the file has none. Absent without an edit.
 
     Pitfalls: Follows line numbers, not words: within a hunk of several changes the agent's lines are taken to lie
     evenly. A file changed through the shell is followed no further (`unfollowed_lines`).
@@ -518,9 +512,8 @@ def _measured_in_repository(view: SessionView, why: Evidence, task: str, missing
 
 @signal("chat.code_survival_rate", "float", "ratio", source="git", priority="P1", status="needs a repository")
 def code_survival_rate(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Agent lines in the session's commits / lines that its successful edits added.
-
-    `number` of the label code_survival that `attribute` leaves.
+    """Agent lines in the session's commits / lines that its successful edits added: `number` of the label code_survival
+    that `attribute` leaves.
 
     Pitfalls: Several published rates go by this name; the detail says which lines are divided by which.
     Why: How much of what an agent wrote reached a commit.
@@ -533,9 +526,8 @@ def code_survival_rate(view: SessionView, why: Evidence) -> Measured | Absent:
 @signal("chat.vulnerabilities_introduced_per_kloc", "float", "findings_per_kloc", source="git", priority="P3",
         status="needs a repository")  # fmt: skip
 def vulnerabilities_introduced_per_kloc(view: SessionView, why: Evidence) -> Measured | Absent:
-    """New findings of a scanner in the files that the session's commits changed, per 1 000 added lines.
-
-    `number` of the label vulnerabilities that `scan` leaves.
+    """New findings of a scanner in the files that the session's commits changed, per 1 000 added lines: `number` of the
+    label vulnerabilities that `scan` leaves.
 
     Pitfalls: Findings of a static scanner are not confirmed weaknesses; rates of different rule sets don't compare.
     Why: Shows which weaknesses an agent's lines introduced.
@@ -571,10 +563,8 @@ labelled(
 
 @signal("chat.user_persona", "enum", "label", version=2, source="llm_judge", priority="P3", status="needs a judge")
 def user_persona(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
-    """The person's way of working, as a judge named it: nitpicker, vague_requester, mind_changer or other. Absent below
-    two human turns.
-
-    The value of the session's label of task persona.
+    """The person's way of working, as a judge named it (task persona): nitpicker, vague_requester, mind_changer or
+    other. Absent below two human turns.
 
     Pitfalls: Mostly `other` outside Claude Code in the published data.
     Why: Shows how the person steers the agent.
@@ -617,9 +607,7 @@ def prompt_intent(view: SessionView, why: Evidence) -> list[Measured | Absent]:
 @signal("chat.prompt_topic_cluster", "int", "cluster", level="turn", source="embedding", priority="P3",
         status="needs a judge")  # fmt: skip
 def prompt_topic_cluster(view: SessionView, why: Evidence) -> list[Measured | Absent] | Absent:
-    """The topic cluster of the prompt in the last topic run; -1 if none.
-
-    `number` of the turn's label of task topic.
+    """The topic cluster of the prompt in the last topic run, -1 if none: `number` of the turn's label of task topic.
 
     Pitfalls: Clusters follow projects as much as activities; -1 is noise. Numbers mean nothing across runs.
     Why: Shows what prompts are about across a corpus.

@@ -32,10 +32,9 @@ signal = signals_with(origin="Agent Signals")
 
 @signal("dynamics.correction_ratio", "float", "ratio", source="regex")
 def correction_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
-    """Human turns, the first left out, whose head matches a correction pattern, out of all human turns.
+    """Human turns after the first whose head matches a correction pattern, out of all human turns.
 
-    Turns 1 and later whose head matches a correction pattern, over user.user_turn_count. `why_did_you` and
-    `instead_redirect` count only in rejection_feedback. Absent where most turns are not English.
+    Numerator over rows of `turns`, denominator user.user_turn_count. Absent where most turns are not English.
 
     Pitfalls: A lower bound: patterns find a tenth to a third of what a reader finds. Aggregate as sum over sum.
     Why: How often the person had to set the agent right.
@@ -86,16 +85,16 @@ def objections(
 
 @signal("dynamics.repeated_calls", "obj", "tool_calls", version=3, source="derived", origin="agentsignals")
 def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
-    """How many calls repeat an earlier one with no successful edit in between (n, of all but planning, delegating,
-    asking and waiting: of), or whatever was edited (equal), and stale_max: the most equal calls with no successful
-    edit in between; stale_call, only where that is 2 or more, is their tool.
+    """How many calls repeat an equal one with no successful edit in between (n of of), or at all (equal), and the
+    longest run of equal calls with no successful edit in between (stale_max).
 
-    Counted are main-thread calls without class plan, task, ask and purpose poll. Two calls are equal if the tool's
-    name and the command alone are, with runs of blanks as one: the description, time limit and background flag of a
-    command do not matter. Without a command: the same tool name and the same arguments in any order. n: calls whose
-    previous equal call has no successful edit between the two. equal: calls that have an equal one before.
-    stale_max leaves out commands that begin with git status, git log, git diff, ls or pwd, and is 1 where nothing
-    repeats, 0 without a call. A successful edit is a row of `edits` whose call did not fail.
+    Counted are main-thread calls without class plan, task, ask and purpose poll. Two calls are equal if the tool's name
+    and the command alone are, with runs of blanks as one: the description, time limit and background flag of a command
+    do not matter. Without a command: the same tool name and the same arguments in any order. n: calls whose previous
+    equal call has no successful edit between the two. equal: calls that have an equal one before. stale_max leaves out
+    commands that begin with git status, git log, git diff, ls or pwd, also behind `cd DIR &&`, and is 1 where nothing
+    repeats, 0 without a call. stale_call, only where that is 2 or more, is their tool. A successful edit is a row of
+    the main thread's `edits` (any file) whose call did not fail.
 
     Pitfalls: Whether something changed is seen of the agent's edits only, not of a server that starts.
     Why: The raw counts behind dynamics.repetition_rate; stale_max tells a loop from a habit.
@@ -130,10 +129,8 @@ def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
 
 @signal("dynamics.repetition_rate", "float", "ratio", basis="heuristic", version=4, source="derived")
 def repetition_rate(view: SessionView, why: Evidence, repeated_calls: dict[str, Any]) -> Measured | Absent:
-    """Calls whose tool and arguments repeat an earlier call's with no successful edit in between, out of all calls but
-    planning, delegating, asking and waiting (looks at something that runs).
-
-    n / of of dynamics.repeated_calls: two calls are equal by tool and command alone, else by tool and arguments.
+    """Calls that repeat an earlier one with no successful edit in between, out of all calls but planning, delegating,
+    asking and looking at something that runs: n / of of dynamics.repeated_calls.
 
     Pitfalls: For loops look at stale_max; the rate tells the cost. With `equal` as numerator a test run again after an
     edit is a repeat, too.
@@ -237,8 +234,11 @@ def gd_actions(view: SessionView, why: Evidence) -> Measured | Absent:
     human turn names or the first response with a change touched, and tests next to it; of an eval attempt, what the
     gold patch changes.
 
-    Counted are edit and writing shell calls on files of the repository, failed ones included, in the responses to turns
-    that say where to work (as in anticipation.unrequested_files). Absent without any, and where all lie outside.
+    Counted are main-thread calls of fine class edit or shell_write on files of the repository (the `edits` of the call,
+    else its `path`), failed ones included, in the responses to turns that say where to work (as in
+    anticipation.unrequested_files). Inside: the call's files all lie in a folder of the first response with a change
+    (of a test, test, tests, __tests__ and testdata count as the folder above), or are named. Absent without any, and
+    where all lie outside.
 
     Pitfalls: An adaptation to code, not the paper's number (arXiv 2505.02709), and without a judge only a trend. What
     the first response changed is in scope.
@@ -316,10 +316,10 @@ def gd_inaction(view: SessionView, why: Evidence) -> Measured | Absent:
     """Files, functions and identifiers that the first plan names, outside steps that only look, and that no later edit,
     shell write or test names / all of them.
 
-    The plan is turn 0 where its kind is plan_handoff, else the first plan by tool or text. Its items: file names,
-    `name()`, CamelCase and snake_case words of steps that do not begin with a verb of looking, at most 60. An item
-    is touched where a later main-thread call of fine class edit, shell_write or test, not rejected, changed a file
-    of that name or has the whole word in its arguments. Absent without items.
+    The plan is turn 0 where its kind is plan_handoff, else the first plan of dynamics.plan_ged. Its items: file names,
+    `name()`, CamelCase and snake_case words (docs/patterns.md) of steps that do not begin with a verb of looking, the
+    first 60. An item is touched where a later main-thread call of fine class edit, shell_write or test, not rejected,
+    changed a file of that name or has the whole word in its arguments. Absent without items.
 
     Pitfalls: An adaptation to code, not the paper's number (arXiv 2505.02709). Names in prose: what was renamed counts
     as untouched; so do findings that a handed-over plan lists like steps. Few plans name what they change.
@@ -379,8 +379,11 @@ def plan_ged(view: SessionView, why: Evidence) -> Measured | Absent:
     """Graph edit distance of the session's first and last plan, out of taking one apart and building the other anew: 0
     the same steps in the same order, 1 nothing in common.
 
-    Nodes are steps (at most 40 a plan), edges join successive steps; two steps are equal from an F1 of their sets
-    of words of 0.5 on. Absent without a plan; 0 with one.
+    Plans are main-thread calls of class plan, each with the argument of role steps (`argument_roles`: a list) or plan
+    (a text with two numbered or bulleted lines, docs/patterns.md); tasks added one by one are one plan, and each change
+    of a task another. Nodes are the first 12 steps, edges join successive steps; a change of a node or edge costs 1,
+    none where two steps have equal words (2 * common / all words >= 0.5). The cost over all nodes and edges of both.
+    Absent without a plan; 0 with one.
 
     Pitfalls: Plans in prose and to-do lists of one plan differ in words: see `sources`. RECAP compares plans of two
     writers and has no threshold. A second task in the same session brings a plan of its own.
@@ -427,8 +430,8 @@ def intent_coherence_curve(view: SessionView, why: Evidence, vectors: Vectors | 
     """Similarity of each response's visible text and the first request, 0 to 1 on the embedder's scale; null without
     text.
 
-    The calibrated nearness (1 - the distance of dynamics.cp_curve[]) of each response's visible text, without code,
-    to the first turn with words.
+    1 - the calibrated distance of the request and each answer, rounded to 4 digits; null before the request. Absent as
+    dynamics.cp_curve[].
 
     Pitfalls: Short answers ("done") score low. The seed has a formula only, no path.
     Why: A sudden drop is drift, a low plateau an answer to the wrong question.
@@ -465,12 +468,12 @@ _BANDS = ((2, "started_wrong"), (4, "early"), (10, "mid_session"), (15, "late_mi
 
 @signal("dynamics.cp_curve[]", "list[float]", "CP per user turn", source="embedding", priority="P1")
 def cp_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
-    """Distance of the last three exchanges from the first request, for each human turn, 0 to 1 on the embedder's
-    scale; null if there is nothing to compare.
+    """Distance of the last three exchanges from the first request, for each human turn, 0 to 1 on the embedder's scale;
+    null if there is nothing to compare.
 
-    The request is the first turn with words. Window of turn n: turns n-2 to n, prompts and answers, the request's left
-    out, at most 8,000 characters without code. CP = (1 - cosine(request, window) - aligned) / (unrelated - aligned),
-    cut to 0..1, rounded to 6 digits; aligned and unrelated are the embedder's profile, and stand in the evidence.
+    Null before the request, 0 at it; then the calibrated distance of the request and the window, rounded to 4 digits.
+    Window of turn n: the prompts (first 4,000 characters each) and answers of turns n - 2 to n without the request, the
+    last 8,000 characters. Absent for fewer than two turns, and without a request.
 
     Pitfalls: Measures topic distance, not failure: half of the real sessions start a second task. Do not compare two
     embedders.
@@ -530,7 +533,7 @@ def max_cp(view: SessionView, why: Evidence, cp_curve: list[float | None] | Abse
 def drift_onset_turn(view: SessionView, why: Evidence, cp_curve: list[float | None] | Absent) -> Measured | Absent:
     """The first turn (0-based) whose context pollution is above 0.20.
 
-    The first n with dynamics.cp_curve[][n] > 0.20.
+    The first n with dynamics.cp_curve[][n] > 0.20; absent where none is.
 
     Pitfalls: A single aside triggers it; `sustained` asks for two turns in a row.
     Why: Early: a wrong start. Late: gradual drift.
@@ -559,9 +562,9 @@ def assumption_lock_turn(view: SessionView, why: Evidence, vectors: Vectors | Ab
     """The first turn (0-based) with a correction or failure report that is repeated within three turns, although the
     answers in between did not move towards it and nothing was accepted.
 
-    Over successive turns n < m with a match of the correction or failure-report patterns (turn 0 left out), m - n
-    <= 3 and no acceptance pattern between: the first n whose answers (of turn n - 1 and of turn m - 1) differ in
-    their calibrated distance to turn n by less than 0.05.
+    Over successive turns n < m with a match of the correction or failure-report patterns (turn 0 left out), m - n <= 3
+    and no acceptance pattern between: the first n whose answers (of turn n - 1 and of turn m - 1) differ in their
+    calibrated distance to turn n, here not cut, by less than 0.05.
 
     Pitfalls: Rests on corrections found by pattern, a third of those a reader finds. The drop of 30 % the seed cites is
     from chat agents. `confidence` is low with an embedder that counts words. One value on the project's corpus.
@@ -656,13 +659,15 @@ def session_failure_mode(  # noqa: PLR0913  (the parameters are the needs of the
     """stuck_loop, assumption_locked, multi_intent_confusion, shifted_intent or scope_bleed: the first whose condition
     holds; else clean.
 
-    stuck_loop: stale_max >= 4, or (stale_max >= 2, repetition_rate >= 0.20, ten calls, nine with a target file, and
-    the last third of these on no new file). assumption_locked: an assumption_lock_turn, or correction_ratio >= 0.20
-    with two corrections at most 3 turns apart. multi_intent_confusion: (correction_ratio >= 0.15 or pushback_rate
-    >= 0.25), four files changed or more, 70 % of them in the first response, and (8 plan steps or 3 goals in turn
-    0). shifted_intent: two turns in a row with CP >= 0.45 and correction_ratio < 0.20. scope_bleed: two turns or
-    more, scope_drift > 2, 3 unrequested files, and a conflation_turn or a later turn with 3 new files. Absent where
-    three of the five inputs are.
+    stuck_loop: stale_max >= 4, or (stale_max >= 2, repetition_rate >= 0.20, ten main-thread calls, nine with a target
+    file, and the last third of these on no new file). assumption_locked: an assumption_lock_turn, or correction_ratio
+    >= 0.20 with two corrections at most 3 turns apart. multi_intent_confusion: (correction_ratio >= 0.15 or
+    pushback_rate >= 0.25), four files changed or more, 70 % of them in turn 0, and (8 plan steps or 3 goals in turn 0:
+    list items, or clauses that begin with a verb of action, docs/patterns.md). shifted_intent: two turns in a row with
+    CP >= 0.45 and correction_ratio < 0.20. scope_bleed: two turns or more, scope_drift > 2, 3 unrequested files, and a
+    conflation_turn or a later turn with 3 files not changed before. An absent input makes its condition false. Absent
+    where three of cp_curve, correction_ratio, repetition_rate, scope_drift and assumption_lock_turn are, but for
+    none_found and not_applicable.
 
     Pitfalls: shifted_intent is no failure of the agent: the person moved on. Look at `confidence`: scope is told by the
     files that are named, intent by counted words. Clean says that nothing matched, not that the work was good.

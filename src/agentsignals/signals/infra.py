@@ -16,7 +16,8 @@ signal = signals_with(level="attempt", harness=True, origin="Agent Signals")
 def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """Time from the first to the last event of the main thread; of an eval attempt as its harness recorded it.
 
-    max - min of `events.timestamp` with thread 'main'; of an eval attempt the harness's duration.
+    max - min of `events.timestamp` with thread main; of an eval attempt wall_time_s of its facts, else ended_at -
+    started_at, else that of the events without kind harness and phase.
 
     Pitfalls: The person's pauses count, and so does the sleep of a machine (left open overnight, a session is a day
     long): infra.work_time_s leaves them out. Cold start and server load count too: compare within a run only. In an
@@ -54,7 +55,8 @@ def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
 def timed_out(view: SessionView, why: Evidence, timeout_s: int | Absent) -> Measured | Absent:
     """True if the time limit ended the agent; `inferred` from a duration that reaches the limit.
 
-    As the harness says; else true where its time of the agent, else of the attempt, reaches treatment.timeout_s.
+    `timed_out` of the attempt's facts; else true where agent_time_s, or without it wall_time_s, reaches
+    treatment.timeout_s; else absent.
 
     Pitfalls: Depends on the tasks (slow test suites): segment before using. A patch may be graded all the same. One
     value on the project's corpus.
@@ -75,9 +77,7 @@ def timed_out(view: SessionView, why: Evidence, timeout_s: int | Absent) -> Meas
 
 @signal("infra.attempt_index", "int", "index", context="eval", source="harness")
 def attempt_index(view: SessionView, why: Evidence) -> int | Absent:
-    """Position of the attempt in its trial, 0 for the first.
-
-    `attempts.attempt_index`.
+    """Position of the attempt in its trial, 0 for the first: `attempts.attempt_index`.
 
     Pitfalls: First attempts and retries are reported apart: one mean over both hides whether first tries or recovery
     got better. One value on the project's corpus.
@@ -93,6 +93,8 @@ def attempt_index(view: SessionView, why: Evidence) -> int | Absent:
 def recovery_mode(view: SessionView, why: Evidence, attempt_index: int) -> str | Absent:
     """How the controller had the trial recover (`trialRecoveryMode`), on its retries.
 
+    trialRecoveryMode of `localization` in the attempt's facts; absent where attempt_index is 0, and without it.
+
     Pitfalls: The words are the harness's own. No value on the project's corpus.
     """
     if attempt_index == 0:
@@ -105,6 +107,8 @@ def recovery_mode(view: SessionView, why: Evidence, attempt_index: int) -> str |
 )
 def final_failure_mode(view: SessionView, why: Evidence, reward: float | Absent) -> Measured | Absent:
     """How the trial failed in the end (`finalFailureMode`), on its last attempt.
+
+    finalFailureMode of `localization` in the attempt's facts, where is_last is not false; absent without it.
 
     Pitfalls: The words are the harness's own. `inconsistent`: named although the trial was solved. No value on the
     project's corpus.
@@ -134,15 +138,17 @@ def work_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """How long the agent or its subagents worked for the person's turns: model calls, and tools with their hooks while
     they ran, each moment once.
 
-    Within the responses (from a turn's time to the last event of its response): the union of each call's stretch (from
-    its result back to its start, where a record dates it, else at most as long as its kind can take) and each model
-    call's (from the event before of kind human_turn, text, thinking, tool_call or tool_result, at most 600 s), on the
-    main thread and in logged subagents. Limits in seconds: ask 0, edit and plan 10, read and search 30, web 120, mcp
-    and other 300, shell and test 600, task 1800 (design/signals.md#time-at-work has their sources). A session without
-    turns is one response.
+    The union of spans, cut to the responses (from a turn's time to the last event of its response; a session without
+    turns is one). (1) Each call of the main thread and of subagents: the last R seconds before `ended_at`, not before
+    `started_at`. R is ran_s + hooks_s; without ran_s the limit of its class + hooks_s, at most ended_at - not_before.
+    Limits: ask 0, edit and plan 10, read and search 30, web 120, mcp and other 300, shell and test 600, task 1800;
+    `limit_s` replaces that of shell and test and lowers the others. R is 0 for rejected calls, purpose plan_handoff,
+    and task calls of the main thread where subagents are logged. (2) Each event of kind text, thinking or tool_call:
+    from the thread's event before of these kinds, tool_result or human_turn, at most 600 s; a subagent's first one from
+    the start of the last task call before.
 
-    Pitfalls: Where no record dates the start of a call or its permission, it counts for at most as long as its kind can
-    take (design/signals.md#time-at-work): short waits for permission are inside, and the rest of a longer run is not.
+    Pitfalls: Where no record dates the start of a call or its permission, short waits for permission are inside, and
+    the rest of a longer run is not (design/signals.md#time-at-work has the sources of the limits).
     Why: Neither the person's pauses nor a laptop that slept is work.
     """
     time = view.derived(Clock).whole
@@ -154,12 +160,11 @@ def work_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal("infra.waiting_time_s", "float", "seconds", version=2, context="both", harness=False, origin="this project")
 def waiting_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
-    """How long the agent waited within its responses, in waits of at most an hour: `asked_s` with a question or a plan
-    before the person, `calls_s` with a call open for longer than it can have run, `silence_s` with none open and no
-    model call that long. Longer waits are `left_alone_s` and not in the value. `waits` names the call and the seconds
-    of each wait of a minute or more with a call open.
+    """How long the agent waited within its responses, in waits of at most an hour; longer ones are `left_alone_s`.
+    `waits` names the call and the seconds of each wait of a minute or more with a call open.
 
-    The time of the responses less infra.work_time_s, in stretches of up to an hour.
+    The stretches of the responses outside the spans of infra.work_time_s, those of at most 3,600 s. asked_s lies within
+    calls of class ask or purpose plan_handoff, calls_s within others, silence_s is the rest.
 
     Pitfalls: `calls_s` is a wait for permission or a machine that slept: most logs don't say which. Of eval runs one
     value on the project's corpus.

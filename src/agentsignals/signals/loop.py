@@ -39,7 +39,8 @@ def tests_pass(tests: str, doc: str) -> None:
         why.support(attempt.saying("rewards"))
         return value == 1
 
-    facts = {"hindsight": "the verdict", "source": "verifier", "harness": True}
+    computed = f"The reward `{tests}` or `{tests}_pass` of the attempt's facts is 1; absent without it."
+    facts = {"hindsight": "the verdict", "source": "verifier", "harness": True, "computation": computed}
     signal(f"loop.{tests}_pass", "bool", "flag", doc=doc, **facts)(passed)
 
 
@@ -55,10 +56,7 @@ tests_pass("hidden", "Whether all tests that the agent was not shown pass for th
 
 @signal("loop.task_pass", "bool", "flag", source="verifier")
 def task_pass(visible_pass: bool, hidden_pass: bool) -> bool:
-    """Whether all tests pass, the visible and the hidden ones.
-
-    loop.visible_pass and loop.hidden_pass.
-    """
+    """Whether all tests pass: loop.visible_pass and loop.hidden_pass."""
     return visible_pass and hidden_pass
 
 
@@ -111,9 +109,7 @@ def first_failure_error(view: SessionView, why: Evidence, visible_pass: bool | A
 
 @signal("loop.condition", "str", "label", source="harness", priority="P2", harness=True)
 def condition(view: SessionView, why: Evidence) -> str | Absent:
-    """The steering condition of the run: `baseline`, or an emotion with its strength.
-
-    `condition` among `attempts.knobs`.
+    """The steering condition of the run, `baseline` or an emotion with its strength: the knob condition.
 
     Pitfalls: Part of the treatment: never pool over it.
     """
@@ -165,6 +161,10 @@ def attempt_result(  # noqa: PLR0913  (each is a signal of its own that it puts 
     agent_type: str | Absent,
 ) -> dict[str, Any] | Absent:
     """Result of the attempt: trial, position, reward, tests passed, cost, whether its code parses, and treatment.
+
+    Keys: trial (trial_id), attempt_index, reward, visible, hidden, task (those signals' values or null), valid (rating
+    valid_python), cost_usd, treatment (`name=value; ...` of agent_type, attempt1_tool_cap, concurrency, condition,
+    dataset, model_id, retry_tool_cap and timeout_s, where configured). Absent without a trial_id.
 
     Pitfalls: For adding up over attempts; each of its parts is a signal of its own, which says why it is missing.
     Why: The input of figures over trials, such as recovery and cost per solved task.
@@ -224,9 +224,7 @@ def retry_recovery(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
 
 @signal("loop.hidden_pass_rate", "float", "ratio", level="corpus", source="derived")
 def hidden_pass_rate(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
-    """Trials whose last attempt passes the hidden tests / trials with hidden tests.
-
-    By the last attempt of each trial that has a loop.hidden_pass.
+    """Trials whose last attempt has loop.hidden_pass true / trials whose last attempt has one.
 
     Pitfalls: Look at the gap to the visible tests attempt by attempt too.
     """
@@ -238,9 +236,8 @@ def hidden_pass_rate(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
 
 @signal("loop.visible_hidden_gap", "float", "difference", level="corpus", source="derived")
 def visible_hidden_gap(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
-    """Share of trials whose last attempt passes the visible tests minus the share that passes the hidden ones.
-
-    Over trials whose last attempt has both.
+    """Share of trials whose last attempt passes the visible tests minus the share that passes the hidden ones, over
+    trials whose last attempt has both.
 
     Pitfalls: Small where hidden tests resemble the visible ones.
     Why: Shows code fitted to the visible tests.
@@ -296,10 +293,7 @@ def _rated(view: SessionView, why: Evidence, name: str) -> Any:
 
 @signal("loop.valid_python_rate", "float", "ratio", version=2, level="corpus", source="derived")
 def valid_python_rate(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
-    """Attempts whose source parses and defines the function asked for / attempts whose source was looked at.
-
-    Over attempts with the rating valid_python.
-    """
+    """Attempts with the rating valid_python true (the source parses and defines the function) / those that have it."""
     validities = [attempt["valid"] for attempt in attempt_result if attempt["valid"] is not None]
     return ratio(sum(validities), len(validities)) if validities else _NO_SOURCE
 
@@ -311,7 +305,8 @@ def rated(flag: str, rating: str, doc: str) -> None:
         score = _rated(view, why, rating)
         return score if isinstance(score, Absent) else bool(score)
 
-    signal(flag, "bool", "flag", doc=doc, version=2, source="derived", harness=True)(is_rated)
+    facts = {"computation": f"The rating `{rating}` of the attempt's facts is not empty; absent without it."}
+    signal(flag, "bool", "flag", doc=doc, version=2, source="derived", harness=True, **facts)(is_rated)
 
 
 rated(
@@ -363,6 +358,8 @@ def test_fixation(view: SessionView, why: Evidence) -> bool | Absent:
 def off_task_continuation() -> Absent:
     """Whether the text beside the function asked for is longer than twice that function.
 
+    Always absent (missing_artifact, attempt_log): no harness keeps the code.
+
     Pitfalls: Named in llm-emotions as something to observe, without a formula.
     """
     return _NO_SOURCE
@@ -371,6 +368,8 @@ def off_task_continuation() -> Absent:
 @signal("loop.negative_projection", "float", "cosine", source="harness", priority="P3")
 def negative_projection() -> Absent:
     """Mean projection of the prompt on the directions frustrated, desperate, stuck and stressed.
+
+    Always absent (missing_artifact, activations): no trace keeps activations.
 
     Pitfalls: Its sign can't be compared between models.
     """
@@ -393,8 +392,9 @@ def marker_score(view: SessionView, why: Evidence) -> Measured:
     """Profanity, frustration, desperation, hardcoding and giving-up words, exclamation marks and words in capitals in
     what the agent said, code included, as llm-emotions's scorer counts them.
 
-    The seven counts of llm-emotions' scorer over the main thread's text events: the word tables in
-    design/lab.md#markers, the number of `!`, and words of three capitals or more.
+    Over the main thread's text events, raw: the matches of each of the five word tables (docs/patterns.md), in whole
+    words and any case, and of `only ... retry` in a line; each `!`; each word of three capitals or more
+    (`\\b[A-Z]{3,}\\b`).
 
     Pitfalls: “!=” and constants inflate it: `no_code` is the same count over prose. Nearly all of it is capitals.
     Why: Kept because the seed published it; its point is that it does not track performance.

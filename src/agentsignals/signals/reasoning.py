@@ -52,6 +52,11 @@ _decode = msgspec.json.Decoder(_State).decode
 def plannotator_phases(view: SessionView, why: Evidence) -> Measured | Absent:
     """Phase events in order: the word used, the phase it means, time, line, and where it came from.
 
+    Main-thread events of kind phase whose text is JSON with `phase`. Keys: phase_raw; phase (planning is localize,
+    executing implement, reviewing verify; explore, localize, implement and verify are themselves); ts; line_no; source
+    (stdout for event plannotator-phase, else custom_message). Absent where there is none, `sessions.conventions` lacks
+    phases_logged, and no stdout was collected.
+
     Pitfalls: The public extension has other phases than the harness has: `phase_raw` keeps the word, `phase` is null
     for idle and for words nobody mapped. No value on the project's corpus.
     Why: Phases the agent itself announced; nothing is inferred.
@@ -114,8 +119,8 @@ def phase_transitions(
 def has_reasoning_blocks(view: SessionView, why: Evidence) -> Measured | Absent:
     """Whether the model thought in the open on the main thread: a thinking block, or text between <think> tags.
 
-    True for a main-thread event of kind thinking, or a text event with `<think>`. Absent where the format logs no
-    thinking and there is none.
+    True for a main-thread event of kind thinking, or a text event with `<think>`. Absent where there is none and
+    `sessions.conventions` has thinking_not_logged.
 
     Pitfalls: Presence says little, the length more. `redacted`: blocks are there, their text was not kept.
     """
@@ -133,8 +138,9 @@ def has_reasoning_blocks(view: SessionView, why: Evidence) -> Measured | Absent:
 def reasoning_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     """Reasoning tokens of the main thread: as the provider reports them (usage), else characters of thinking / 4.
 
-    Sum of `steps.reasoning_tokens` of the main thread where any has it; else ceil(characters / 4) of all thinking
-    events, or of the text between <think> tags.
+    Sum of `steps.reasoning_tokens` of the main thread where any has it; else ceil(n_chars / 4) of all thinking events,
+    or of the text between <think> tags. Absent where all thinking events are empty, and as
+    reasoning.has_reasoning_blocks.
 
     Pitfalls: Method chars4 is an estimate from text that providers may have shortened or dropped. More is not better.
     """
@@ -283,10 +289,10 @@ def _items(call: ToolCall) -> int:
 
 @signal("reasoning.self_correction_count", "int", "matches", version=3, source="regex")
 def self_correction_count(view: SessionView, why: Evidence, has_reasoning_blocks: bool | Absent) -> Measured | Absent:
-    """Sentences in thinking and visible text in which the agent takes back what it said or did ("Wait, that's not").
+    """Sentences of the main thread's thinking and prose in which the agent takes back what it said or did ("Wait,
+    that's not"): those with a match of the pattern table `self_corrections`.
 
-    Sentences of the main thread's thinking and text, code and quotations left out, with a match of the pattern
-    table `self_corrections`.
+    Absent where reasoning.has_reasoning_blocks is, and where the agent writes another language.
 
     Pitfalls: The sign is ambiguous: read it with the outcome. Models that hide their thinking show few.
     Why: The agent notices its own mistakes, or repeats them.

@@ -22,7 +22,7 @@ _NO_TABLES = frozenset(("recorded", None))
 def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     """Input tokens of the main thread's model calls that came from no cache, each call once.
 
-    Sum of `steps.input_tokens` of the main thread.
+    Sum of `steps.input_tokens` of the main thread; absent where no step has it.
 
     Pitfalls: With prompt caching this is a tiny remainder: ratios want `all_input`, which counts cached tokens too.
     """
@@ -36,7 +36,7 @@ def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
 def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     """Output tokens of the main thread's model calls, reasoning included where the provider counts it so.
 
-    Sum of `steps.output_tokens` of the main thread.
+    Sum of `steps.output_tokens` of the main thread; absent where no step has it.
 
     Pitfalls: Older Claude Code logs a mid-stream count: with `at_least` the number is a lower bound (2.4 times too low
     in one corpus); never compare such versions with others. `estimated` is characters / 4.
@@ -55,6 +55,7 @@ def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
 
 def usage_total(name: str, kinds: Collection[Kind], doc: str, **facts: Any) -> None:
     """Declare the sum of one usage field over the main thread."""
+    facts["computation"] = f"Sum of `steps.{name}` of the main thread; absent where no step has it."
     signal(f"tokens.{name}", "int", "tokens", doc=doc, **facts)(lambda view, why: _total(view, why, name, kinds))
 
 
@@ -82,10 +83,9 @@ usage_total(
 
 @signal("tokens.cache_read_ratio", "float", "ratio", version=2, priority="P1")
 def cache_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Cache reads / (cache reads + cache writes + uncached input) over all model calls of the main thread.
+    """Cache reads / (cache reads + cache writes + uncached input), summed over the main thread's `steps`.
 
-    sum(cache_read_tokens) / sum(cache_read_tokens + cache_write_tokens + input_tokens) over `steps` of the main
-    thread; a missing count is 0. Absent where no step has cache reads logged.
+    A missing count is 0. Absent where no step has cache reads logged.
 
     Pitfalls: Without the writes (`read_or_new`) it is near 1 everywhere: new text is logged as a cache write.
     """
@@ -105,7 +105,8 @@ def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     """Size of the context at each model call of the main thread: uncached input + cache reads + cache writes.
 
     For each row of `steps` of the main thread with input or cache reads logged, in order, input_tokens +
-    cache_read_tokens + cache_write_tokens. Calls beside the conversation (an advisor's, a title's) are left out.
+    cache_read_tokens + cache_write_tokens. Steps whose stop_reason is session_total or begins with `iteration_` (an
+    advisor's call) are left out.
 
     Pitfalls: A drop is a compaction (user.compaction_events) or an aborted call, which reports zeros.
     Why: Fast growth is code read in bulk, a plateau is economy; tells more than totals.

@@ -46,7 +46,8 @@ def knob(name: str, unit: str, doc: str, *, units: Mapping[str, float] = _PLAIN,
             detail["conflict"] = True
         return Measured(amount, detail)
 
-    signal(f"treatment.{name}", "int", unit, doc=doc, **facts)(configured)
+    units_taken = "; numbers with ms, s, m, min, h or such a word are converted" if len(units) > 1 else ""
+    signal(f"treatment.{name}", "int", unit, doc=doc, computation=f"The knob {name}{units_taken}.", **facts)(configured)
 
 
 def _number(raw: Any, units: Mapping[str, float]) -> float | None:
@@ -111,9 +112,7 @@ knob(
 
 @signal("treatment.agent_type", "str", "label")
 def agent_type(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The scaffold that drove the model, in lower case: one-shot, subq, mini-swe-agent …
-
-    `agent_type` among `attempts.knobs`.
+    """The scaffold that drove the model: the knob agent_type in lower case (one-shot, subq, mini-swe-agent …).
 
     Pitfalls: Harnesses often write it into the log of the run only, from where it is carried to the attempts.
     """
@@ -127,9 +126,8 @@ def agent_type(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal("treatment.model_id", "str", "label")
 def model_id(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The model as configured, in full; else the one that answered most of the session's model calls.
-
-    `model_id` among `attempts.knobs`, else the commonest `model` of the main thread's `steps`, without `<synthetic>`.
+    """The model in full: the knob model_id, else the commonest `model` of the main thread's `steps`, without
+    `<synthetic>`.
 
     Pitfalls: Two snapshots of one family are two models, and `provider/model` is not `model`: nothing is shortened.
     """
@@ -149,9 +147,7 @@ def model_id(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal("treatment.dataset", "str", "name@version")
 def dataset(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Name and version of the dataset the task is from, as configured.
-
-    `dataset` among `attempts.knobs`.
+    """Name and version of the dataset the task is from: the knob dataset.
 
     Pitfalls: Datasets differ in difficulty: never pool without it.
     """

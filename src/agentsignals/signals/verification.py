@@ -25,6 +25,13 @@ def outcome(view: SessionView, why: Evidence) -> Measured | Absent:
     """Solved; failed (tests, no artifact, time, budget); or why nobody judged: the agent did not start, the verifier
     did not run, the infrastructure broke it off, no verdict.
 
+    By the attempt's facts, the first that holds. agent_started false: agent_not_started. ending infrastructure (without
+    reward_counts): infrastructure. reward_counts false, or two rewards that differ: not_judged. No patch, or one that
+    does not apply, and no reward 1: failed. A fault and no test ran: infrastructure. The report's status not_run (but
+    for a module of the task's own that is missing): verifier_not_run. Status crashed or timed_out, or ending verifier:
+    not_judged. reward 1: solved; another: failed. Without one by verification.patch_outcome_label; else failed where
+    time or budget ended it; else not_judged.
+
     Pitfalls: Only `solved` and `failed` belong in a rate, the others in its bounds: many harnesses record a reward of 0
     for them. `inferred`: no verifier spoke, the attempt left no artifact or ran out of time or budget.
     Why: A rate over known outcomes is one of the agent only when what is known does not depend on what came.
@@ -66,9 +73,8 @@ _RULES = {
 
 @signal("verification.reward", "float", "reward", version=2, hindsight="the verdict")
 def reward(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The verifier's reward, never computed from counts. Missing if there is no verdict.
-
-    `attempts.reward`.
+    """The verifier's reward, never computed from counts: `reward` of the attempt's facts, where verification.outcome is
+    solved or failed.
 
     Pitfalls: Hides partial progress: read patch_outcome_label, too. Not always 0 or 1: `non_binary`. The recorded
     number of an attempt that nobody judged is in verification.outcome (`recorded_reward`).
@@ -100,10 +106,11 @@ def reward(view: SessionView, why: Evidence) -> Measured | Absent:
 def patch_outcome_label(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
     """What became of the patch, by tests fixed and tests broken: the first of eight rules that matches.
 
-    fixed, left: tests that had to pass and do, do not; broken: tests that passed and fail. (1) no patch: absent.
-    (2) it does not apply, or the verifier failed: unverifiable. (3) no counts: correct_patch for reward 1, else
-    absent. (8) reward and counts contradict each other: unverifiable. (4) left 0, broken 0: correct_patch. (5)
-    fixed > 0: partial_patch. (6) fixed 0, broken > 0: regressive_patch. (7) fixed 0, broken 0: no_effect_patch.
+    fixed, left, broken: names in fixed, unfixed (layout B as in verification.partial_fix_rate) and broken of the
+    report. (1) no patch: absent. (2) patch_applies is false, or the status is not ok: unverifiable. (3) no counts:
+    correct_patch for reward 1, else absent. (4) left 0, broken 0 and reward 1 (without a reward: fixed > 0):
+    correct_patch. (5) fixed > 0, and left or broken > 0: partial_patch. (6) fixed 0, broken > 0: regressive_patch. (7)
+    fixed 0, left > 0, broken 0, reward not 1: no_effect_patch. (8) else unverifiable.
 
     Pitfalls: Speaks of the listed tests only. `inconsistent`: reward and counts contradict each other. An attempt
     without a patch has no label: verification.patch_present counts those.
@@ -131,6 +138,8 @@ def patch_outcome_label(view: SessionView, why: Evidence, touched_files: list[st
 def patch_applies(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> bool | Absent:
     """True if the patch applied cleanly to the repository.
 
+    `patch_applies` of the report; absent where verification.patch_present is false.
+
     Pitfalls: False makes every count of tests absent. One value on the project's corpus.
     """
     attempt = view.session.attempt
@@ -150,8 +159,9 @@ def patch_applies(view: SessionView, why: Evidence, touched_files: list[str] | A
 def patch_present(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
     """True if the attempt produced a non-empty patch.
 
-    Method harness or patch: the harness's list of files, or the patch, is not empty. Method edit_log:
-    behavior.touched_files[] has a file of the repository.
+    By the first that is known: `patch` or patch_text_bytes of the facts (true where not empty), touched_files of
+    `summary`, behavior.touched_files[] in the repository (method edit_log; none is unknown where the verifier applied a
+    patch).
 
     Pitfalls: With method edit_log it is what the transcript shows: undone edits count, what scripts did does not.
     Why: Makes attempts that read much and change nothing countable: they have no outcome label.
@@ -175,8 +185,8 @@ def _inside(view: SessionView, touched: list[str] | Absent) -> list[str] | Absen
 def fail_to_pass_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Tests that failed before the patch and pass after it.
 
-    Tests of the report's FAIL_TO_PASS that pass after the patch. Absent where the patch does not apply or the
-    verifier failed.
+    Names in `fixed` of the report. Absent without a report, where its patch_applies is false, its status is not ok or
+    it lists no `fixed`.
 
     Pitfalls: Out of `total`, the tests that should have been fixed; assumed where the report is by transition.
     Why: The progress made on the task itself.
@@ -198,7 +208,8 @@ def tests_counted(name: str, tests: Literal["broken", "kept"], doc: str) -> None
         listed: list[str] | None = getattr(verified, tests)
         return len(listed) if listed is not None else Absent("missing_field", "tests_status")
 
-    signal(f"verification.{name}", "int", "tests", doc=doc, hindsight="the verdict")(counted)
+    computed = f"Names in `{tests}` of the report. Absent as verification.fail_to_pass_count."
+    signal(f"verification.{name}", "int", "tests", doc=doc, hindsight="the verdict", computation=computed)(counted)
 
 
 tests_counted(
@@ -224,7 +235,7 @@ tests_counted(
 def fail_to_fail_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Tests that failed before the patch and fail after it.
 
-    Tests of the report's FAIL_TO_PASS and FAIL_TO_FAIL that fail after the patch.
+    Names in unfixed and still_failing of the report. Absent as verification.fail_to_pass_count.
 
     Pitfalls: Of these only `target_remaining` belong to the task.
     """
@@ -239,7 +250,8 @@ def fail_to_fail_count(view: SessionView, why: Evidence) -> Measured | Absent:
 def partial_fix_rate(view: SessionView, why: Evidence, fail_to_pass_count: int) -> Measured | Absent:
     """Tests fixed / tests that should have been fixed.
 
-    verification.fail_to_pass_count / its `total`.
+    fixed / (fixed + unfixed) of the report; of layout B without reward 1 still_failing counts as unfixed. Absent as
+    verification.fail_to_pass_count.
 
     Pitfalls: Absent where no test was to be fixed; SWE-bench itself says 1 there.
     """
@@ -255,9 +267,7 @@ def partial_fix_rate(view: SessionView, why: Evidence, fail_to_pass_count: int) 
 def regression_rate(
     view: SessionView, why: Evidence, pass_to_fail_count: int, pass_to_pass_count: int
 ) -> Measured | Absent:
-    """Tests broken / tests that passed before.
-
-    pass_to_fail_count / (pass_to_fail_count + pass_to_pass_count).
+    """Tests broken / tests that passed before: pass_to_fail_count / (pass_to_fail_count + pass_to_pass_count).
 
     Pitfalls: Tiny numbers over hundreds of tests; weigh it heavily all the same.
     """
@@ -289,7 +299,9 @@ def _unfixed(view: SessionView, tests: Verification) -> int | None:
 @by_harness("verification.failure_class", "enum", "|".join(CLASSES), version=2, high_value=True, basis="heuristic",
             hindsight="the verdict")  # fmt: skip
 def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
-    """Why a failed attempt failed: one class of fifteen, by ordered rules.
+    """Why a failed attempt failed: the first rule of the table in design/failures.md#rules that holds.
+
+    Absent where verification.outcome is solved or not_judged.
 
     Pitfalls: The first rule that holds, of those whose evidence is recorded; `because` says which. A wrong place is one
     by the gold patch: a fix elsewhere that fixes a test is none.
@@ -348,7 +360,9 @@ _LISTED = 20
     hindsight="the verdict",
 )
 def pass_audit(view: SessionView, why: Evidence) -> Measured | Absent:
-    """What a passed attempt rests on: its own work, a fix from elsewhere, or a deed upon what judges.
+    """What a passed attempt rests on: its own work, a fix from elsewhere, or a deed upon what judges (docs/audit.md).
+
+    Absent where verification.outcome is not solved.
 
     Pitfalls: It rests on what the trace keeps: what a subprocess read, and what the model knew by heart, is in none.
     Derived says that nothing was made, in what could be looked at.

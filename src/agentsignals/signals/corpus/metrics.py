@@ -48,9 +48,7 @@ _CANONICAL: frozenset[EventKind] = frozenset(
 
 @signal("corpus.autonomy_ratio", "float", "tool calls per user message")
 def autonomy_ratio(view: SessionView, why: Evidence, tool_call_count: int, user_turn_count: int) -> Measured | Absent:
-    """Main-thread tool calls per human turn.
-
-    behavior.tool_call_count / user.user_turn_count.
+    """Main-thread tool calls per human turn: behavior.tool_call_count / user.user_turn_count.
 
     Pitfalls: What counts as a call differs by client. A data set has two values: the median of its sessions, and all
     calls over all messages.
@@ -66,9 +64,7 @@ def autonomy_ratio(view: SessionView, why: Evidence, tool_call_count: int, user_
 
 @signal("corpus.error_rate", "float", "ratio")
 def error_rate(view: SessionView, why: Evidence, tool_error_rate: float) -> Measured:
-    """Failed tool calls / answered tool calls: a session's user.tool_error_rate.
-
-    The value of user.tool_error_rate.
+    """Failed tool calls / answered tool calls: the value of user.tool_error_rate.
 
     Pitfalls: Error flags mean different things in different clients. The person's refusals count on neither side. The
     same figure as user.tool_error_rate.
@@ -80,9 +76,8 @@ def error_rate(view: SessionView, why: Evidence, tool_error_rate: float) -> Meas
 
 @signal("corpus.tool_mix_entropy", "float", "bits", context="both")
 def tool_mix_entropy(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Shannon entropy of the tool names of main-thread calls; `norm` is the share of the most it could be.
-
-    -sum(p * log2 p) over the share p of each `name`. `class_entropy` is that of the fine classes.
+    """Shannon entropy of the tool names of main-thread calls, -sum(p * log2 p) over the share p of each `name`; `norm`
+    is the share of the most it could be, `class_entropy` that of the fine classes.
 
     Pitfalls: MCP tools have many names, which inflates it: compare `class_entropy` across agents.
     """
@@ -97,9 +92,7 @@ def tool_mix_entropy(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal("corpus.tool_class_mix", "obj", "shares", context="both", priority="P1")
 def tool_class_mix(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Share of each class among the main-thread tool calls.
-
-    Main-thread calls by fine class, over all main-thread calls.
+    """Share of each fine class among the main-thread tool calls; absent without any.
 
     Pitfalls: Shares hide how few calls there may be: `n`.
     Why: Agents group by working style: read-heavy, shell-heavy, edit-first.
@@ -113,11 +106,8 @@ def tool_class_mix(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal("corpus.session_length_events", "int", "events", context="both", origin="this project")
 def session_length_events(view: SessionView, why: Evidence) -> Measured:
-    """Main-thread events that say something: human turns, interrupts, thinking, text, calls, results, compactions,
-    changes of model.
-
-    Rows of `events` with thread 'main' and kind human_turn, interrupt, thinking, text, tool_call, tool_result,
-    compaction or model_change.
+    """Main-thread events that say something: of kind human_turn, interrupt, thinking, text, tool_call, tool_result,
+    compaction and model_change.
 
     Pitfalls: Events, not lines of the file: of those a third may be progress ticks and half repeats.
     """
@@ -129,9 +119,7 @@ def session_length_events(view: SessionView, why: Evidence) -> Measured:
 
 @signal("corpus.median_session_length_events", "float", "events", context="both", level="corpus")
 def median_session_length_events(session_length_events: Sequence[int]) -> Measured | Absent:
-    """Median over sessions of the number of events.
-
-    Over corpus.session_length_events of all sessions.
+    """Median of corpus.session_length_events over all sessions.
 
     Pitfalls: Raw line counts are another thing: see corpus.session_length_events.
     """
@@ -145,9 +133,7 @@ def median_session_length_events(session_length_events: Sequence[int]) -> Measur
     "corpus.session_cost_usd", "float", "USD", version=3, grows_with_output=True, context="both", origin="this project"
 )
 def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measured:
-    """Cost of all model calls of a session, its subagents' included.
-
-    The value of tokens.cost_usd.
+    """Cost of all model calls of a session, its subagents' included: the value of tokens.cost_usd.
 
     Pitfalls: As tokens.cost_usd, and the same figure.
     """
@@ -160,9 +146,7 @@ def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measu
 @signal("corpus.cost_per_session", "float", "USD per session", version=3, grows_with_output=True, context="both",
         level="corpus")  # fmt: skip
 def cost_per_session(session_cost_usd: Sequence[float], session_length_events: Sequence[int]) -> Measured | Absent:
-    """Mean cost of the sessions whose cost is known, subagents included.
-
-    Mean of corpus.session_cost_usd over the sessions that have one.
+    """Mean of corpus.session_cost_usd over the sessions whose cost is known, subagents included.
 
     Pitfalls: Sessions without a price are left out (`n_null`); where output is logged too low, so is this.
     """
@@ -222,9 +206,7 @@ def short_messages(view: SessionView, why: Evidence) -> dict[str, int] | Absent:
 
 @signal("corpus.share_messages_le_20_chars", "float", "ratio", level="corpus")
 def share_messages_le_20_chars(short_messages: Sequence[dict[str, int]]) -> Measured | Absent:
-    """Human messages of at most 20 characters / all human messages.
-
-    Sums of corpus.short_messages over all sessions.
+    """Human messages of at most 20 characters / all, by the sums of corpus.short_messages over all sessions.
 
     Pitfalls: The seed says both at most 20 and under 20: `lt_20` is the other.
     """
@@ -249,11 +231,11 @@ for in all of them. Output older than that has left the agent's context."""
 def read_before_edit_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """Edit attempts on existing files the agent had read or changed before / all edit attempts on existing files.
 
-    Over main-thread calls of class edit that were not rejected or cancelled, in order. A file is known once a call
-    of class read had it as `path`, whether by a read tool or by a command that prints files (`cat`, `head`, `sed
-    -n`), once any call changed it, or where its path is a part of the text of one of the last 1,000 commands of
-    class read without a `path`. Files that the call creates do not count. A call is informed if all its existing
-    files are known. Searches and attachments make no file known.
+    Over main-thread calls of class edit that were not rejected or cancelled, in order. A file is known once a call of
+    class read had it as `path`, once any call changed it, or where its path is a part of the text of one of the last
+    1,000 commands of class read without a `path`. Files that the call creates do not count. A call is informed if all
+    its existing files are known. A call that changed nothing is about its `path`, unless that is unknown and the call
+    failed with not_found or has purpose write_file. Searches and attachments make no file known.
 
     Pitfalls: Claude Code enforces it, so it says something only of agents without that guard. A file shown by a search
     or attached by the person does not count as read. Of eval runs one value on the project's corpus.
@@ -307,8 +289,8 @@ def error_recovery_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """Failed calls soon made good, by the same tool on the same target within five calls and the same turn / all.
 
     Denominator: main-thread calls with status error, without error_class sibling_cancelled. Numerator: those after
-    which, within the next five main-thread calls and the same turn, a call of the same tool name on the same target
-    has status ok. The target is `path`; of a command its first word after `cd DIR`, assignments, sudo and time.
+    which, within the next five main-thread calls and the same turn, a call of the same tool name on the same target has
+    status ok. The target is `path`; of a command its first word after `cd DIR`, assignments, sudo, time, `&&` and `;`.
 
     Pitfalls: Seed 000 names error recovery as the better lens without a formula: this one is ours.
     Why: How an agent handles failure says more than how pleased the person sounds.
@@ -464,7 +446,9 @@ def message_counts(view: SessionView, why: Evidence) -> dict[str, dict[str, Any]
     outer blanks and a final . or ! put aside; plan hand-offs and bare attachments excluded.
 
     Keys are BLAKE2b digests of 12 bytes of the folded text; values are n and sample: the folded text, after 120
-    characters cut with `…`. Turns of kind plan_handoff, attachment and scripted_prompt, and empty texts, are left out.
+    characters cut with `…`. Folded: absolute paths as [path], mail addresses as [address], without outer blanks,
+    `str.casefold`, without final `.`, `!` and blanks. Turns of kind plan_handoff, attachment and scripted_prompt, and
+    empty texts, are left out.
 
     Pitfalls: Raw material of corpus.top_duplicate_messages. Messages that differ only in what was masked are one.
     """
@@ -507,9 +491,8 @@ def _masked(text: str) -> str:
 
 @signal("corpus.top_duplicate_messages[]", "list[obj]", "rows", version=2, level="corpus", priority="P2")
 def top_duplicate_messages(message_counts: Sequence[dict[str, dict[str, Any]]]) -> Measured | Absent:
-    """The 25 most frequent human messages that occur at least twice: text, how often, in how many sessions.
-
-    Sums of corpus.message_counts over all sessions, by digest.
+    """The 25 most frequent human messages that occur at least twice (corpus.message_counts, by digest): text, n,
+    sessions.
 
     Pitfalls: Secrets, addresses and absolute paths are hidden, as far as they are recognised.
     Why: One in five messages is a word or two: most of them are these.
@@ -550,11 +533,12 @@ def metric_inputs(  # noqa: PLR0913  (the parameters are the needs of the signal
 ) -> Figures | Absent:
     """The session's input to each metric of its dataset, and the dataset's project.
 
-    Keys: place (the session's `repo`, else its `cwd` without a worktree part; not user.place); autonomy; errors
-    [failed, ok or failed]; tools {tool name: calls}; events; reads (user.read_before_edit_rate) and edits (edit calls
-    that were not refused); cost; pattern; tokens [output, input with cache reads and writes] of the main thread; short
-    [at most 20 characters, all]; felt {labeller: [labelled messages, time of the last label, NEGATIVE in turn 5, all in
-    turn 5]}.
+    Keys: place (the session's `repo` in lower case, else its `cwd` without a worktree part; not user.place); autonomy
+    (corpus.autonomy_ratio); errors [failed, ok or failed]; tools {tool name: calls}; events
+    (corpus.session_length_events); reads (corpus.read_before_edit_rate) and edits (edit calls that were not refused);
+    cost; pattern (corpus.first_message_pattern); tokens [output, input with cache reads and writes] of the main thread;
+    short [at most 20 characters, all]; felt {labeller: [labelled messages, time of the last label, NEGATIVE in turn 5,
+    all in turn 5]}. Absent without a place.
 
     Pitfalls: Null where the session has no such value.
     Why: The input of corpus.cross_dataset_variance.
@@ -601,8 +585,11 @@ def cross_dataset_variance(metric_inputs: Sequence[Figures]) -> Measured | Absen
     """For each behavioural metric of agent-traces the coefficient of variation over data sets, plain and robust; the
     most different first.
 
-    A data set is one place (corpus.metric_inputs) with five sessions or more; three are needed. cv: standard
-    deviation / mean; robust_cv: median absolute deviation, scaled to a normal distribution, / median.
+    A data set is one place (corpus.metric_inputs) with five sessions or more; three are needed. Its metrics: the
+    medians of autonomy and events; the mean of cost; sums over sums of errors, tokens and short; reads weighted by
+    edits; the entropy of all tools; first messages of another kind than all data sets' commonest; NEGATIVE in turn 5.
+    cv: standard deviation / mean; robust_cv: 1.4826 * median absolute deviation / median. Keys: metric, cv, robust_cv,
+    n_datasets; by robust_cv, largest first.
 
     Pitfalls: Raw variances are not comparable across units; the seed does not say which it means. Data sets of fewer
     than five sessions are left out; neg_pct_turn5 needs labels, and is of the labeller with most of them.

@@ -67,6 +67,9 @@ def _by_turn(labels: Iterable[Label]) -> dict[int, Label]:
 def sentiment_messages(view: SessionView, why: Evidence) -> _Labelled | Absent:
     """For each labeller the session's human messages: turn number, label, and the model each was said to.
 
+    {labeller: {at: time of the last label in microseconds, messages: [[turn from 1, label or null, model]]}} over turns
+    that are spoken and no command. The model is that of the last step before the turn, for turn 0 of the first.
+
     Pitfalls: Raw material of the findings over all sessions: turns are numbered from 1 there.
     """
     by_labeller: dict[str, list[Label]] = {}

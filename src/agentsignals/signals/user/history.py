@@ -36,8 +36,9 @@ it, as above: found several times faster than `^`."""
 def repository_marks(view: SessionView, why: Evidence) -> dict[str, list[str]] | Absent:
     """Names of remotes (`owner/name`) and abbreviated commits that Git printed.
 
-    From the results of successful main-thread commands with the word git, without cd, -C, clone, --git-dir,
-    --work-tree and submodule. Commits are cut to seven digits.
+    From the results of main-thread commands with `git` and status ok, without cd, -C, clone, --git-dir, --work-tree and
+    submodule: matches of the patterns in docs/patterns.md. remotes: in lower case, sorted; commits: cut to seven
+    digits, not of digits alone, sorted, at most 500. Absent without a command with `git`.
 
     Pitfalls: Only what Git printed in the session's own folder; a command that changes the folder tells nothing.
     Why: What user.place knows clones of one repository by.
@@ -60,11 +61,12 @@ def repository_marks(view: SessionView, why: Evidence) -> dict[str, list[str]] |
 def place(why: Evidence, history: History) -> str | Absent:
     """The session's project: its repository by name, folder, remote, history or changed files; else its folder.
 
-    Its `repo` in lower case. Without one, its `cwd`; a Git worktree below it (`.claude/worktrees/x`,
-    `.worktrees/x`) or beside it (`shop__worktrees/x`) is the folder itself. A folder is the repository that its
-    sessions or Git's printed remotes name, if it is one only. Folders are one place that share two abbreviated
-    commits (user.repository_marks), two changed files three folders deep if they have one name, else three that are
-    half of the smaller set. Two named repositories never are one.
+    Its `repo` in lower case. Without one, its `cwd`; a Git worktree below it (`.claude/worktrees/x`, `.worktrees/x`) or
+    beside it (`shop__worktrees/x`) is the folder itself. A folder is the repository that its sessions or Git's printed
+    remotes name, if it is one only. Places are one that share two commits (user.repository_marks); or changed files of
+    three path parts or more, none with a leading dot: two if their last parts are equal, else three that are half of
+    the smaller set. What more than 20 places share does not count. Two named repositories never are one. The name is
+    the repository's, else that of the folder with most sessions.
 
     Pitfalls: Two clones whose logs have neither remote, commits nor changed files in common are two places. Depends on
     the sessions in the store: another session may join two places.
@@ -80,10 +82,8 @@ def place(why: Evidence, history: History) -> str | Absent:
 def session_reopened_within_s(view: SessionView, why: Evidence, history: History) -> Measured | Absent:
     """Seconds from the end of this session to the start of the person's next in the same place, within a day.
 
-    The place is user.place: the same repository, in any clone or Git worktree of its folder. The next session is
-    the first of the same place and the same user (the home folder's name in `cwd`) that starts after `ended_at`,
-    has no parent session and has a human turn; sessions that ran at the same time do not count. Absent where none
-    starts within 24 hours.
+    The next session is the first of the same user.place and the same user (the home folder's name in `cwd`) that starts
+    after `ended_at`, has no parent session and has a human turn. Absent where none starts within 24 hours.
 
     Pitfalls: A quick return is no failure: a third of all sessions is followed by another within half an hour.
     Why: A quick return may mean that the first session failed.
@@ -104,9 +104,7 @@ def session_reopened_within_s(view: SessionView, why: Evidence, history: History
 
 @signal("user.prior_sessions_same_repo", "int", "sessions", version=2, priority="P1")
 def prior_sessions_same_repo(why: Evidence, history: History) -> Measured | Absent:
-    """Sessions of the same repository in the store that started earlier and have a human turn.
-
-    Sessions with the same user.place and an earlier `started_at`, without a parent session and with a human turn.
+    """Sessions of the same user.place in the store with an earlier `started_at`, no parent session and a human turn.
 
     Pitfalls: Only what was collected counts: see store_start.
     Why: Shows how much work on this repository the store contains.
@@ -131,7 +129,8 @@ def edited_line_prints(view: SessionView, why: Evidence) -> dict[str, str] | Abs
 
     Lines are taken without outer blanks. An edit changes the lines that one of its old and new text has and the other
     has not; re-indented lines are none. Kept are CRC-32 numbers of the lines of more than 8 characters that no other
-    changed file of the session has, ascending, at most 2,000 a file.
+    changed file of the session has, ascending, at most 2,000 a file, written as 8 hexadecimal digits each in one
+    string.
 
     Pitfalls: Prints of 32 bits, eight hexadecimal digits each; they tell nothing of the lines. A file changed through
     the shell has them where the words of the command tell whole lines.

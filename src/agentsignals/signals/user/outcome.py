@@ -38,13 +38,13 @@ _UNSTASHES = re.compile(r"\bgit stash (?:pop|apply)\b")
 
 @signal("user.output_applied", "bool", "flag", version=3, source="git", status="needs a repository")
 def output_applied(view: SessionView, why: Evidence, lines_committed: dict[str, Any] | Absent) -> Measured | Absent:
-    """True if lines the agent wrote were committed: by replay, else by recorded attribution, else by a commit after
-    the last edit, else by a linked commit.
+    """True if lines the agent wrote were committed: by replay, else by recorded attribution, else by a commit after the
+    last edit, else by a linked commit.
 
-    Without `attribute`: true where a checkpoint has agent_lines > 0, else false where it has total_committed > 0
-    only; else true where a main-thread `git commit` behind the last edit of the repository printed `[branch sha]`;
-    else true where a checkpoint without counts names a changed file; false where all commits came before the last
-    edit; absent without any commit.
+    Without `attribute`: true where checkpoints with agent_lines and total_committed have agent lines or an
+    agent_percentage, else false where they have committed lines; else true where a commit came with or behind the last
+    edit of the repository; else true where a checkpoint without counts names a changed file; false where all commits
+    came before the last edit; absent without any commit, and without an edit.
 
     Pitfalls: Committed is not merged. Without `attribute`, and a collector's record, only commits made inside the
     session are seen.
@@ -128,9 +128,10 @@ def changes_reverted(view: SessionView, why: Evidence, lines_taken_back: dict[st
     """True if nine tenths of the lines the agent left were removed again, according to commits, or to a command that
     reset the working tree after the last edit.
 
-    By command: an agent's or person's `git checkout .`, `restore .`, `reset --hard`, `clean -f` or `stash` of the whole
-    tree behind the last edit of the repository, not followed by `stash pop` or `apply`, and with no commit between the
-    edit and it (but for a reset to another commit). Absent without any such command, and without an edit.
+    By command (without `attribute`): true where a main-thread call or an event of kind user_shell behind the last edit
+    of the repository matches the pattern in docs/patterns.md outside quotation marks. Not counted are a `stash` with a
+    later `git stash pop` or `apply`, and others with a commit between the edit and it, unless they reset to another
+    commit. False where all such commands came before; absent without any, and without an edit.
 
     Pitfalls: An agent that replaces its own code reverts nothing. Without `attribute` only commands of the session are
     seen.
@@ -194,10 +195,11 @@ def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
     """What the last human turn says of the work (revert_all, rejection, accept, gives_up or none), and what still
     followed: edits, commits, a response cut short for good, a question of the agent's that nobody answered.
 
-    kind: the first of revert_all, rejection, gives_up, accept whose patterns match the head of the last turn
-    (accept not in turn 0). After its event: edits_after, different calls that changed the repository;
-    commits_after, calls whose output names a commit; interrupted_after, an interrupt or refused call that no later
-    call followed; question_open, a call of class ask without a result, or a closing question.
+    kind: the first of revert_all, rejection, gives_up, accept whose patterns match the head of the last turn (accept
+    not in turn 0), else none. turn: its number. After its event: edits_after, different calls that changed the
+    repository; commits_after, commits; interrupted_after, an interrupt or rejected call behind the last main-thread
+    call with status ok, unknown or error (or of that call's step); question_open, a call of class ask without a result,
+    or a closing question. Absent without a turn.
 
     Pitfalls: Silence is not a reaction. Most sessions end without a comment on the result.
     Why: The raw end of a session, from which the outcome is derived and can be derived anew.
@@ -250,11 +252,13 @@ def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the sign
     """explicitly_rejected, accepted, restarted_same_task or abandoned_mid_session: the first that something was seen
     of; absent where nothing was.
 
-    The first rule that holds. explicitly_rejected: changes_reverted without output_applied; closing reaction
-    revert_all; rejection with no edit or commit after it. accepted: output_applied; reaction accept without an
-    interruption after it. restarted_same_task: the person's next session of the place begins within 30 minutes and
-    touches a file of this one or has a first prompt with an F1 of words of 0.6. abandoned_mid_session: gives_up
-    with no edit or commit after it; the last response cut; a question left open.
+    The first rule that holds, from user.closing_reaction and the signals named. explicitly_rejected: changes_reverted
+    without output_applied; kind revert_all; kind rejection with no edit or commit after it. accepted: output_applied;
+    kind accept without interrupted_after. restarted_same_task: session_reopened_within_s <= 1,800, and that session
+    changes a file of this one or the F1 of the words of both first prompts' heads is 0.6 (three words or more).
+    abandoned_mid_session: kind gives_up with no edit or commit after it; interrupted_after; question_open. Absent
+    (censored) for rules 3 and later where the store's last time is less than 30 minutes behind the end, and, but for
+    gives_up, where the session ends with an approved plan.
 
     Pitfalls: No verdict (absent, none_found) is neither failure nor success, and where commits are not in sight it is
     the rule: publish evidence_kind and the share without a verdict with every rate.

@@ -38,10 +38,13 @@ class Edited(Row):
 
 @signal("user.region_edit_history[]", "list[obj]", "records", level="region", source="session")
 def region_edit_history(view: SessionView, why: Evidence) -> Measured:
-    """Each changed place of each successful edit in order of time; lines as the file was right after that edit.
+    """Each row of the main thread's `edits` of files of the repository, with the region it belongs to; lines as the
+    file was right after it.
 
-    One row for each of the main thread's `edits` of files of the repository. A region is a range of lines that is
-    followed through later edits; an edit that overlaps or touches it, belongs to it.
+    Keys: file, start_line, end_line, turn_index, timestamp, added, removed, event_id (`seq`), region_id. A region is a
+    range of lines that is followed through later edits; an edit of a later call at most three lines from it belongs to
+    it. Regions are r0, r1 ... by first edit. Writing a whole file, deleting or renaming it ends its regions; such an
+    edit, and one without line numbers, is a region of its own.
 
     Pitfalls: Line numbers of different moments are not comparable: use region_id.
     Why: The basis of all figures about edits of the same region; a file is too coarse.
@@ -59,9 +62,9 @@ def region_edit_history(view: SessionView, why: Evidence) -> Measured:
 
 @signal("user.region_re_edit_count", "int", "regions", priority="P1")
 def region_re_edit_count(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Tracked regions that a later call edited again; hunks of one call never count as that.
+    """Regions of user.region_edit_history[] with edits of two calls or more; hunks of one call never count as that.
 
-    Regions of user.region_edit_history[] with edits of two calls or more.
+    Absent without an edit, and where edit tools left no line numbers.
 
     Pitfalls: Repeated edits are not bad in themselves: see convergence.
     Why: Shows whether the same region was edited repeatedly.

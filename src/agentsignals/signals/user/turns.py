@@ -27,10 +27,7 @@ SECOND = 1_000_000
 
 @signal("user.user_turn_count", "int", "turns")
 def user_turn_count(view: SessionView, why: Evidence) -> int:
-    """Human turns: prompts, queued prompts, words with a refusal, custom commands, plan hand-offs, attachments; not
-    what a program asked for that drives the agent.
-
-    Rows of `turns` without kind scripted_prompt.
+    """Human turns: rows of `turns` but those of kind scripted_prompt, which a program asked for that drives the agent.
 
     Pitfalls: Counting role=user is wrong by a factor of ten, because most such records are tool results.
     Why: The denominator of every rate about the person.
@@ -43,10 +40,9 @@ def user_turn_count(view: SessionView, why: Evidence) -> int:
 @signal("user.rewinds", "int", "count", origin="agentsignals")
 def rewinds(view: SessionView, why: Evidence) -> int | Absent:
     """How often the person went back to an earlier place in the conversation and left what came after it: `/rewind`,
-    `/undo`, an edited prompt. What was left has thread `abandoned`; its prompts are no turns. Absent where the agent's
-    log does not keep it.
+    `/undo`, an edited prompt. What was left has thread `abandoned`; its prompts are no turns.
 
-    Events of kind rewind.
+    Events of kind rewind, of any thread; absent where there is none and `sessions.conventions` lacks rewinds_logged.
 
     Pitfalls: A prompt that was stopped before an answer and typed anew counts, too.
     Why: The clearest rejection in a log.
@@ -60,9 +56,7 @@ def rewinds(view: SessionView, why: Evidence) -> int | Absent:
 
 @signal("user.user_msg_lengths[]", "list[int]", "tokens")
 def user_msg_lengths(view: SessionView, why: Evidence) -> Measured:
-    """Length of each human turn in order, in words and punctuation marks of the raw text; an attachment alone is 0.
-
-    `n_tokens` of all rows of `turns`, in order.
+    """Length of each row of `turns`: `n_tokens`, words and punctuation marks of the raw text; an attachment is 0.
 
     Pitfalls: Pastes and plan hand-offs are long and are not the person's words: see cleaned and kinds.
     Why: The input of the length trend.
@@ -80,7 +74,8 @@ def user_msg_lengths(view: SessionView, why: Evidence) -> Measured:
 def turn_timestamps(view: SessionView, why: Evidence) -> Measured | Absent:
     """When each human turn (h) came, and the first (f) and last (l) thing of the response to it, in order.
 
-    For each turn its timestamp, then those of the first and last event of its response; missing ones are left out.
+    For each turn its timestamp, then those of the first and last event of its response; missing ones are left out. With
+    milliseconds and `Z`.
 
     Pitfalls: A gap does not tell whether the person gave up or took a break.
     Why: The clock of the session, for every measure of pace.
@@ -101,9 +96,7 @@ def turn_timestamps(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal("user.turn_ratio", "float", "ratio")
 def turn_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
-    """Human turns per model message on the main thread.
-
-    user.user_turn_count / rows of `steps` with thread 'main'.
+    """Human turns per model message on the main thread: user.user_turn_count / behavior.turn_count.
 
     Pitfalls: An agent turn is a model message here; counted by response the ratio would be nearly always 1.
     Why: Near 1: dialogue; below 0.5: the agent works alone; above 1.5: the person steers.
@@ -122,7 +115,8 @@ def tool_error_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """Failed results out of all results of main-thread calls; refusals by the person, cancelled calls and those that
     the trace says nothing of are in neither. A search that found nothing did not fail.
 
-    Main-thread calls with status error / with status ok or error.
+    Main-thread calls with status error / with status ok or error. Absent (missing_field) where results are there and no
+    status tells.
 
     Pitfalls: Some errors are probes.
     Why: A rising rate suggests problems with the environment.
@@ -190,9 +184,7 @@ def compaction_events(view: SessionView, why: Evidence) -> list[dict[str, Any]]:
 
 @signal("user.time_to_first_edit_s", "float", "seconds", version=2, priority="P1")
 def time_to_first_edit_s(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Seconds from the first human turn to the result of the first call that changed a file.
-
-    `ended_at` of the first change's call less the timestamp of turn 0.
+    """Seconds from the first human turn to the result (`ended_at`, else `started_at`) of the first change's call.
 
     Pitfalls: Fast is not better. The person's own thinking time and waits are inside; `work_s` leaves them out.
     Why: Shows how long the person waits for the first change.
@@ -212,9 +204,9 @@ def time_to_first_edit_s(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal("user.per_turn_latency_s[]", "list[float]", "seconds", priority="P1")
 def per_turn_latency_s(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Seconds from each human turn to the last thing the agent did for it; null where it did nothing.
+    """Seconds from each human turn to the last event of its response; null where there is none.
 
-    For each turn the time of the last event of its response less the turn's.
+    Absent where no turn has a time.
 
     Pitfalls: Elapsed time, including waits for approval and sleep of the machine. See chat.turn_autonomy_s for working
     time.
@@ -253,7 +245,10 @@ class ToolErrors(Row):
 def tool_errors_by_type(view: SessionView, why: Evidence) -> list[ToolErrors] | Absent:
     """Failed main-thread calls for each tool and class of error, most first; n_results counts the tool's results.
 
-    Main-thread calls with status error by `name` and `error_class`.
+    Main-thread calls with status error by `name` and `error_class` (else other), and those with status cancelled whose
+    result begins with `<tool_use_error>Sibling tool call` or `<tool_use_error>Cancelled: parallel tool call` as
+    sibling_cancelled. Keys: tool, error_class, n, n_results (calls of the tool with status ok or error, and these
+    cancelled ones).
 
     Pitfalls: `sibling_cancelled` is no failure of that call: another call made beside it failed. Calls that a person
     refused or stopped are not listed.
@@ -276,9 +271,7 @@ def tool_errors_by_type(view: SessionView, why: Evidence) -> list[ToolErrors] | 
 
 @signal("user.tool_result_sizes[]", "list[int]", "tokens", priority="P1")
 def tool_result_sizes(view: SessionView, why: Evidence) -> Measured:
-    """Size of each main-thread tool result in order of the results: characters / 4, rounded up.
-
-    `result_tokens` of the main thread's calls by `result_seq`.
+    """Size of each main-thread tool result, `result_tokens` by `result_seq`: characters / 4, rounded up.
 
     Pitfalls: An estimate of text alone: a picture counts as nothing. A hosted search whose findings are not logged is
     left out (`unlogged`).
@@ -306,8 +299,10 @@ def model_changes(view: SessionView, why: Evidence) -> list[ModelChange] | Absen
     """Each change of the model that answers, by an entry of its own or by the next message; from_model is null before
     the first message.
 
-    In order of the main thread: events of kind model_change and steps whose model differs from that of the step or
-    entry before. Models in angle brackets are no model. The first step is no change.
+    In order of the main thread: events of kind model_change (the model is what follows ` -> `) and steps whose model
+    differs from that of the step or entry before. Models in angle brackets are no model. The first step is no change.
+    Keys: from_model, to_model, turn_index, timestamp, explicit (an entry that no step accompanies). Absent where steps
+    name no model.
 
     Pitfalls: What a program's small helper model says is no change; only the main thread's messages are looked at.
     Why: A session whose model changed belongs to no single model.
@@ -354,8 +349,8 @@ FEW_TOKENS = 20
 def agent_hedging_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """Hedging phrases ("I think", "might be", "probably") per 100 tokens of what the agent said, code left out.
 
-    100 * matches of the pattern table `hedges` / tokens, over the main thread's text events without code and
-    quotations (quoted lines, and text between double quotation marks).
+    100 * matches of the pattern table `hedges` / tokens, over the main thread's prose. Absent without prose, and where
+    the agent writes another language.
 
     Pitfalls: About one match in eight is not a hedge. The trend matters more than the level. English only.
     Why: Increasing hedging suggests that the agent is losing track.
@@ -374,9 +369,7 @@ def agent_hedging_rate(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal("user.agent_hedging_curve[]", "list[float]", "per 100 tokens", source="regex", priority="P1")
 def agent_hedging_curve(view: SessionView, why: Evidence) -> Measured | Absent:
-    """The hedging rate of each response in order; null where the agent said nothing.
-
-    As user.agent_hedging_rate, over the texts with each `turn`.
+    """user.agent_hedging_rate of each response in order; null where the agent said nothing.
 
     Pitfalls: Of a short response one hedge makes a high value: `low_n` names those under 20 tokens.
     Why: Shows whether hedging grows during the session.
@@ -410,10 +403,11 @@ def _asks_permission(call: ToolCall) -> bool:
 
 @signal("user.confirmation_requests", "int", "requests", source="regex", priority="P1")
 def confirmation_requests(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Requests for approval by the agent: messages ("Should I …?"), plans, and questions by tool.
+    """Requests for approval by the agent: messages, plans, and questions by tool.
 
-    Main-thread messages (one a step) with a question of kind confirmation by the pattern table `asked`, plus calls
-    of purpose plan_handoff and of class ask whose question is of that kind.
+    Main-thread messages (text events of one step are one) whose prose has a question of kind confirmation, plus calls
+    of purpose plan_handoff and of class ask whose question is of that kind. Absent where the agent writes another
+    language.
 
     Pitfalls: Permission dialogs of the client are not the agent's. Of 33 read, 33 asked for leave. English only.
     Why: Useful for a risky step, noise for a trivial one.
