@@ -17,19 +17,22 @@ from agentsignals.words.text import word_lists
 _PEOPLE = (
     "They are looked for in the *head* of a turn: its first 320 characters in lower case, cleaned as below, up to "
     "a line that begins pasted text of others. Turns of kind plan_handoff, attachment and scripted_prompt have "
-    "none. `clause` matches where a clause begins: at the start, behind `.`, `!`, `?`, `;` or a line break, and "
-    'behind up to three openers ("ok, ", "hmm, "). `anywhere` is searched.',
+    "none. `clause` matches where a clause begins: at the start, behind `.`, `!`, `?`, `;` or a line break, blanks "
+    "left out, and behind up to three `opener`s. `anywhere` is searched.",
     "A *correction* of `why_did_you` or `instead_redirect` counts in rejection_feedback only; a `no_initial` must "
-    "stand in the first 160 characters. A *rejection* counts only where the rest of the head does not match "
-    "`new_instruction`. A turn is *English* unless half of its head's letters are of another script, or it has "
-    "several words and none of English's small ones.",
+    "stand in the first 160 characters, with no `dialog` before it. A *rejection* counts only where the rest of the "
+    "head, without a `rejected_thing` behind the words, does not match `new_instruction`.",
+    "A turn is *English* unless more than half of its head's letters are beyond U+024F; or its head has another "
+    "language by the rule of chat.prompt_language; or it has no `english` word, and 12 different words or a letter "
+    "beyond ASCII.",
 )
 _AGENTS = (
     "They are looked for in prose: text events in lower case, without code and quotations; whole words only. "
-    "`before` is what stands before the words, `then` what follows them. A *question* is a sentence that ends in "
-    "`?`; it has the first kind that holds of offer, preference, confirmation. Self-corrections stand where a "
-    'clause begins, and count once a sentence. Assumptions do not follow "without", "not", "instead of", "avoid", '
-    '"than", "stop" or "never". Of two matches that overlap the first counts.',
+    "`before` is what stands before the words, within 40 characters, and belongs to the match; `then` is what follows "
+    "them. A *question* is a sentence that ends in `?`; it has the first kind that holds of offer, preference, "
+    "confirmation, and is none if it begins with `|`. Self-corrections begin where a clause does, and count once a "
+    'sentence. Assumptions do not follow "without", "not", "instead of", "avoid", "than", "stop" or "never". Of two '
+    "matches that overlap the first counts.",
 )
 _OTHERS: dict[str, tuple[Any, ...]] = {
     "chat.prompt_intent, by rules": tuple(lexicon._INTENTS.items()),
@@ -103,11 +106,28 @@ def page() -> str:
                 if words is not None:
                     lines.append(_row(f"{pattern.name}, {where}", words.pattern))
         lines.append("")
-    lines += ["### cleaning, in this order", ""]
-    for name in ("_FENCE", "_QUOTED_LINE", "_LOG_LINE", "_DIFF_LINE", "_INLINE_CODE", "_URL", "_STRAIGHT_QUOTE"):
+    lines += [
+        "### cleaning, in this order",
+        "",
+        "Fences and links become a blank, lines go as a whole (of a diff from three on), inline code and quotations "
+        "become `•`; then runs of blanks and tabs become one blank and `’` a `'`.",
+        "",
+    ]
+    for name in (
+        "_FENCE",
+        "_QUOTED_LINE",
+        "_LOG_LINE",
+        "_DIFF_LINE",
+        "_INLINE_CODE",
+        "_URL",
+        "_STRAIGHT_QUOTE",
+        "_CURLY_QUOTE",
+    ):
         lines.append(_row(name.strip("_").lower(), getattr(lexicon, name).pattern))
     lines += [_row("pasted", lexicon._PASTED.pattern), _row("new_instruction", lexicon.NEW_INSTRUCTION.pattern)]
-    lines += [_row("limits_work", lexicon._LIMITS.pattern), "", "## Words of agents", ""]
+    lines += [_row("limits_work", lexicon._LIMITS.pattern), _row("opener", lexicon._OPENER.pattern)]
+    lines += [_row("dialog", lexicon.QUOTED_DIALOG.pattern), _row("rejected_thing", lexicon.REJECTED_THING.pattern)]
+    lines += [_row("english", lexicon._SMALL_WORDS), "", "## Words of agents", ""]
     lines += [line for paragraph in _AGENTS for line in (paragraph, "")]
     for phrases in (prose.HEDGES, prose.SELF_CORRECTIONS, prose.ASSUMPTIONS):
         lines += [f"### {phrases.name}", "", *_phrases(phrases), ""]

@@ -88,13 +88,13 @@ def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
     """How many calls repeat an equal one with no successful edit in between (n of of), or at all (equal), and the
     longest run of equal calls with no successful edit in between (stale_max).
 
-    Counted are main-thread calls without class plan, task, ask and purpose poll. Two calls are equal if the tool's name
-    and the command alone are, with runs of blanks as one: the description, time limit and background flag of a command
-    do not matter. Without a command: the same tool name and the same arguments in any order. n: calls whose previous
-    equal call has no successful edit between the two. equal: calls that have an equal one before. stale_max leaves out
-    commands that begin with git status, git log, git diff, ls or pwd, also behind `cd DIR &&`, and is 1 where nothing
-    repeats, 0 without a call. stale_call, only where that is 2 or more, is their tool. A successful edit is a row of
-    the main thread's `edits` (any file) whose call did not fail.
+    Counted are main-thread calls without class plan, task, ask and purpose poll. Two calls are equal if they have one
+    tool name, `path` and arguments, in any order; of a command with runs of blanks as one, and without the arguments of
+    role manner (`argument_roles`: description, time limit, background). n: calls whose previous equal call has no
+    successful edit between the two. equal: calls that have an equal one before. stale_max leaves out commands that
+    begin with git status, git log, git diff, ls or pwd, also behind `cd DIR &&`, and is 1 where nothing repeats, 0
+    without a call. stale_call, only where that is 2 or more, is their tool. A successful edit is a row of the main
+    thread's `edits` (any file) whose call did not fail.
 
     Pitfalls: Whether something changed is seen of the agent's edits only, not of a server that starts.
     Why: The raw counts behind dynamics.repetition_rate; stale_max tells a loop from a habit.

@@ -235,7 +235,8 @@ def read_before_edit_rate(view: SessionView, why: Evidence) -> Measured | Absent
     class read had it as `path`, once any call changed it, or where its path is a part of the text of one of the last
     1,000 commands of class read without a `path`. Files that the call creates do not count. A call is informed if all
     its existing files are known. A call that changed nothing is about its `path`, unless that is unknown and the call
-    failed with not_found or has purpose write_file. Searches and attachments make no file known.
+    failed with not_found or has purpose write_file without error_class not_read_first. Searches and attachments make no
+    file known.
 
     Pitfalls: Claude Code enforces it, so it says something only of agents without that guard. A file shown by a search
     or attached by the person does not count as read. Of eval runs one value on the project's corpus.
@@ -369,12 +370,10 @@ _LETTER = re.compile(r"[A-Za-z]")
 def first_message_pattern(view: SessionView, why: Evidence) -> str | Absent:
     """The first rule the first human turn meets: by its kind, then by its words in a fixed order, else `statement`.
 
-    By the kind of turn 0: plan_handoff, scripted_prompt, slash_command, attachment_only (also empty text). Else by
-    the cleaned text, the first that holds: paste_only (nothing is left), greeting, continuation (up to 40
-    characters: yes, ok, continue, go ahead, 1, commit ...), bug_report (bug, broken, crash, error, fail, wrong,
-    missing ... in the first 400 characters), review_request (review, feedback, comment, PR in the first 200),
-    task_request (can you, please, I want to, we need, let's, help me), task_imperative (begins with a verb of
-    action), question (begins with a question word or has a question mark in the first sentence), statement.
+    By the kind of turn 0: plan_handoff, scripted_prompt, slash_command, attachment_only (also empty text). Else by the
+    cleaned text and the patterns of docs/patterns.md, the first that holds: paste_only (nothing is left), greeting,
+    continuation (up to 40 characters), bug_report (in the first 400 characters), review_request (200), task_request
+    (400), task_imperative (its first word is a verb of action), question (400), statement.
 
     Pitfalls: English words only. Also a proxy for the kind of task: who opens with a bug report is not angry but has a
     bug.
