@@ -148,7 +148,8 @@ LEFT_OUT = Path(__file__).with_name("left_out_rows.json")
 named, scores."""
 
 
-@pytest.mark.parametrize("name", ["pushback", pytest.param("prompt_intent", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["pushback", "prompt_intent"])
 def test_the_share_shown_is_nearer_to_the_truth_than_the_count_on_projects_left_out(name: str) -> None:
     """Each project's shares by a calibration on the others. Project 0, the largest, was judged by models trained on the
     small rest, and is no example of one's own."""

@@ -82,6 +82,7 @@ def texts(stores: dict[str, Store]) -> Texts:
     return found
 
 
+@pytest.mark.slow
 def test_every_finding_has_rows_to_show(texts: Texts) -> None:
     shown = {name.removeprefix("cause of ").partition(".")[0] for name in texts if name.startswith("cause of ")}
     assert {name.replace("_", "-") for name in questions()} - shown == set()
@@ -126,6 +127,7 @@ def store(sharded: Path) -> Store:
     return store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", ["product", "eval"])
 def test_what_is_asked_in_slices_is_what_is_asked_at_once(
     context: str, store: Store, monkeypatch: pytest.MonkeyPatch
