@@ -191,6 +191,18 @@ def test_treatments_that_never_overlap_are_said_of_the_pair() -> None:
     assert "b differs from the baseline also in temperature." in found.warnings
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "names"),
+    [
+        (["bash", "edit"], ["bash", "patch"], {"m · tools with edit", "m · tools with patch"}),
+        (["bash"], ["bash", "patch"], {"m · tools without patch", "m · tools with patch"}),
+    ],
+)
+def test_lists_are_named_by_what_differs(one: list[str], other: list[str], names: set[str]) -> None:
+    made = *arm("m", "1 0", knobs={"tools": one}), *arm("m", "0 0", knobs={"tools": other})
+    assert {candidate.name for candidate in compared(*made, by=["model", "tools"]).candidates} == names
+
+
 def test_what_differs_within_a_candidate_is_said() -> None:
     found = compared(
         *arm("a", "1 0", knobs={"cap": 5}), tried("a", "t7", 1.0, knobs={"cap": 9}), *arm("b", "1"), by=["model"]

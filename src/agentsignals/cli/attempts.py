@@ -97,21 +97,29 @@ def run_audit(options: argparse.Namespace) -> int:
 
 def audit_text(made: AuditReport, *, as_markdown: bool = False) -> str:
     counts = ", ".join(f"{made.passed.get(verdict, 0):,} {verdict.replace('_', ' ')}" for verdict in _VERDICTS)
+    judged = [c for c in made.candidates if c.resolved.of]
     candidates = [
-        (c.name, rate_text(c.resolved), rate_text(c.earned), rate_text(c.earned_at_most),
-         *(c.passed.get(v, 0) for v in _VERDICTS[1:]))
-        for c in [made.everyone, *(made.candidates[:_LISTED] if len(made.candidates) > 1 else [])]
-    ]  # fmt: skip
+        (
+            c.name,
+            rate_text(c.resolved),
+            rate_text(c.earned, c.earned_at_most),
+            *(c.passed.get(v, 0) for v in _VERDICTS[1:]),
+        )
+        for c in [made.everyone, *(judged[:_LISTED] if len(made.candidates) > 1 else [])]
+    ]
     lines: list[tuple[Any, ...]] = []
     for entry in made.listed:
-        if entry.verdict != "derived":
-            places = (entry.acts[0].get("seq"), entry.acts[0].get("from_seq", "")) if entry.acts else ("", "")
+        # What has no event to look at is counted by its reason below.
+        if entry.acts and entry.verdict != "derived":
+            places = (entry.acts[0].get("seq"), entry.acts[0].get("from_seq", ""))
             lines.append((entry.verdict.replace("_", " "), entry.because, entry.session_id, *places))
     answer = Printed(markdown=as_markdown, widest=90)
     answer.lines([f"{sum(made.passed.values()):,} first attempts passed: {counts}"], "")
-    names = ("candidate", "resolved", "earned, at least", "at most", "retrieved", "verifier touched", "cannot tell")
+    names = ("candidate", "resolved", "earned", "retrieved", "verifier touched", "cannot tell")
     answer.table(names, candidates, "resolve rate")
-    answer.table(("verdict", "because", "session", "event", "shown at"), lines[:_LISTED], "not derived")
+    if silent := len(made.candidates) - len(judged):
+        answer.lines([f"{times(silent, 'candidate')} without a verdict left out"])
+    answer.table(("verdict", "because", "session", "event", "shown at"), lines[:_LISTED], "passes to look at")
     reasons = sorted(made.cannot_tell.items(), key=lambda item: -item[1])[:_LISTED]
     answer.table(("why", "passes"), reasons, "cannot tell, why")
     more = [f"and {len(lines) - _LISTED} more (--json has all)"] if len(lines) > _LISTED else []

@@ -24,7 +24,7 @@ from agentsignals.questions.compare.attempts import (
     queries,
 )
 from agentsignals.questions.compare.candidate import task_sums
-from agentsignals.questions.formatting import part_text
+from agentsignals.questions.formatting import formatted, part_text
 from agentsignals.questions.question import Question, Row
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.stats.validation import CAVEAT
@@ -89,7 +89,7 @@ class AuditReport(Struct, frozen=True, kw_only=True):
     everyone: CandidateAudit
     candidates: list[CandidateAudit]
     listed: list[Pass]
-    """Every pass, retries too; those not derived come first."""
+    """Every pass, retries too: unearned, undecided, derived."""
     caveat: str = CAVEAT
 
 
@@ -136,7 +136,7 @@ def verdict_of(row: Row | None, known: Collection[str]) -> tuple[str, str, dict[
 
 
 def passes_of(groups: Mapping[str, Sequence[Attempt]], audits: Sequence[Row]) -> list[Pass]:
-    """Return the passed attempts of these candidates with their verdicts, those not derived first."""
+    """Return the passed attempts of these candidates with their verdicts, the unearned first."""
     by_session = {row["session_id"]: row for row in audits}
     passes = []
     for name, attempts in groups.items():
@@ -154,7 +154,8 @@ def passes_of(groups: Mapping[str, Sequence[Attempt]], audits: Sequence[Row]) ->
                     **lists,
                 )
                 passes.append(passed)
-    return sorted(passes, key=lambda p: (-VERDICTS.index(p.verdict), p.task or "", p.attempt, p.session_id))
+    order = ("verifier_touched", "retrieved", UNKNOWN, "derived")
+    return sorted(passes, key=lambda p: (order.index(p.verdict), p.task or "", p.attempt, p.session_id))
 
 
 def _candidate(name: str, attempts: Sequence[Attempt], first: Sequence[Pass]) -> CandidateAudit:
@@ -175,5 +176,11 @@ def _candidate(name: str, attempts: Sequence[Attempt], first: Sequence[Pass]) ->
     )
 
 
-def rate_text(rate: Rate) -> str:
-    return part_text(rate.n, rate.of, rate.low, rate.high) if rate.of else "no verdicts"
+def rate_text(rate: Rate, most: Rate | None = None) -> str:
+    """Format a rate with its interval; with an upper bound that differs, both bounds without one."""
+    if not rate.of:
+        return "no verdicts"
+    if most is None or most.n == rate.n:
+        return part_text(rate.n, rate.of, rate.low, rate.high)
+    shares = " to ".join(formatted(value, "share") for value in (rate.value, most.value))
+    return f"{rate.n:,} to {most.n:,} of {rate.of:,}, {shares}"

@@ -12,7 +12,7 @@ import operator
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -449,14 +449,33 @@ def _candidate_names(keys: Sequence[tuple[str | None, ...]], by: Sequence[str]) 
         parts.append(shown)
     names = [next(filter(None, shown), NOT_RECORDED) for shown in parts]
     for n in range(1, len(by)):
-        same: dict[str, set[str]] = {}
-        for name, shown in zip(names, parts, strict=True):
-            same.setdefault(name, set()).add(shown[n])
+        same: dict[str, set[str | None]] = {}
+        for name, key in zip(names, keys, strict=True):
+            same.setdefault(name, set()).add(key[n])
         names = [
-            f"{name} · {shown[n]}" if len(same[name]) > 1 and shown[n] and any(shown[:n]) else name
-            for name, shown in zip(names, parts, strict=True)
+            f"{name} · {_what_differs(by[n], key[n], same[name]) or shown[n]}"
+            if len(same[name]) > 1 and shown[n] and any(shown[:n])
+            else name
+            for name, key, shown in zip(names, keys, parts, strict=True)
         ]
     return [cut(name, _LONGEST_NAME) for name in names]
+
+
+def _what_differs(column: str, value: str | None, among: Collection[str | None]) -> str | None:
+    """Of lists such as `tools`, what this one has and others lack, else what it lacks; None for other values."""
+    lists = [entries for other in among if isinstance(entries := decoded(other), list)]
+    own = decoded(value)
+    if len(lists) < 2 or not isinstance(own, list):
+        return None
+    sets: list[set[str]] = [{str(entry) for entry in entries} for entries in lists]
+    own_set = {str(entry) for entry in own}
+    if only := sorted(own_set - sets[0].intersection(*sets)):
+        return f"{column} with {', '.join(only)}"
+    return (
+        f"{column} without {', '.join(sorted(sets[0].union(*sets) - own_set))}"
+        if sets[0].union(*sets) - own_set
+        else None
+    )
 
 
 def unrecorded(attempt: Attempt, by: Sequence[str]) -> bool:
