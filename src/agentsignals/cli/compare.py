@@ -204,7 +204,7 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
             named = f"{', '.join(group.candidates[:_LACKING])}{more}"
             size = f"{times(group.attempts, 'attempt')} at {times(group.tasks, 'task')}"
             lines.append(f"  {named} ({size}): {'. '.join(group.reasons)}.")
-            lines.append(f"    {group.command}")
+            lines += [f"    {group.command}"] if group.command else []
         if len(comparison.other_groups) > _LISTED:
             lines.append(f"  and {len(comparison.other_groups) - _LISTED:,} more groups (--json has all)")
         yield Part("not compared: other tasks, datasets or limits", lines=lines)

@@ -76,7 +76,8 @@ class OtherGroup(Struct, frozen=True, kw_only=True):
     reasons: list[str]
     """Reasons against a comparison with the baseline."""
     command: str
-    """The command that compares them with each other; of one candidate, with the baseline all the same."""
+    """The command that compares them with each other; of one candidate, with the baseline all the same; empty where
+    they share no task with it."""
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -337,9 +338,10 @@ def comparable(  # noqa: PLR0913  (the options of the verb)
         if group is main:
             continue
         seed, tasks = group[0], {name: whole.tasks[name] for name in group}
-        reasons = reasons_against(base, seed)
-        if not reasons or not whole.tasks[base] & tasks[seed]:
-            reasons += _other_tasks({name: whole.tasks[name] for name in (base, seed)}, base)
+        # Where no task is shared, no setting matters but the data set, and nothing would be compared.
+        shares = bool(whole.tasks[base] & tasks[seed])
+        reasons = [reason for reason in reasons_against(base, seed) if shares or reason.startswith("dataset ")]
+        reasons = reasons or _other_tasks({name: whole.tasks[name] for name in (base, seed)}, base)
         words = ["--baseline", seed] if len(group) > 1 else ["--baseline", base, "--only", seed, "--anyway"]
         other = OtherGroup(
             candidates=[name for name in whole.groups if name in group],
@@ -347,7 +349,7 @@ def comparable(  # noqa: PLR0913  (the options of the verb)
             tasks=len(frozenset[str]().union(*tasks.values())),
             shares_tasks=any(each & whole.tasks[base] for each in tasks.values()),
             reasons=reasons,
-            command=f"agentsignals evals compare {shlex.join([*options, *words])}",
+            command=f"agentsignals evals compare {shlex.join([*options, *words])}" if shares or len(group) > 1 else "",
         )
         others.append(other)
     return replace(
@@ -446,7 +448,9 @@ def _other_tasks(tasks: Mapping[str, frozenset[str]], base: str | None) -> list[
     if base is None or not others:
         return []
     compared = [
-        f"{name} has {len(tasks[name]):,}, {base} has {len(tasks[base]):,}, {len(tasks[name] & tasks[base]):,} shared"
+        f"{name} has {len(tasks[name]):,}, {base} has {len(tasks[base]):,}, {len(shared):,} shared"
+        if (shared := tasks[name] & tasks[base])
+        else f"none in common with {base}"
         for name in others[:_NAMED]
     ]
     return [f"tasks differ: {'; '.join(compared)}{_more(others)}"]
