@@ -52,6 +52,7 @@ _OTHERS: dict[str, tuple[Any, ...]] = {
         ("no reference", " ".join(word_lists("requests")["no_references"].split())),
     ),
     "anticipation.unrequested_files, left out": (("files", anticipation._NOT_BY_HAND),),
+    "corpus.message_counts": (("path", metrics._PATH), ("address", metrics._ADDRESS), ("secret", metrics._SECRET)),
     "dynamics.gd_inaction": (
         ("item", dynamics._ITEM),
         ("a step that only looks", dynamics._LOOKS_ONLY),

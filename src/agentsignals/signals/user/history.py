@@ -127,10 +127,11 @@ def edited_line_prints(view: SessionView, why: Evidence) -> dict[str, str] | Abs
     """For each file of the repository that was changed, prints of the lines that edit calls and commands added,
     replaced or removed.
 
-    Lines are taken without outer blanks. An edit changes the lines that one of its old and new text has and the other
-    has not; re-indented lines are none. Kept are CRC-32 numbers of the lines of more than 8 characters that no other
-    changed file of the session has, ascending, at most 2,000 a file, written as 8 hexadecimal digits each in one
-    string.
+    Lines are taken without outer blanks: of a replaced text those that only the old or the new has (re-indented lines
+    are none), of a patch its + and - lines for the files it names, of a text written whole or inserted all
+    (`argument_roles`, or what the command tells in whole lines). Kept are CRC-32 numbers of the lines of more than 8
+    characters that no other changed file of the session has, ascending, at most 2,000 a file, as 8 hexadecimal digits
+    each in one string.
 
     Pitfalls: Prints of 32 bits, eight hexadecimal digits each; they tell nothing of the lines. A file changed through
     the shell has them where the words of the command tell whole lines.

@@ -87,10 +87,11 @@ def region_re_edit_count(view: SessionView, why: Evidence) -> Measured | Absent:
 def region_edit_convergence(view: SessionView, why: Evidence) -> Measured | Absent:
     """For each region edited again, by first edit: converging, oscillating, expanding or unchanged.
 
-    Size of a call: its lines added and removed there. rel: the least-squares slope of the sizes times (calls - 1)
-    over their mean. Below 0 converging, above 0 expanding, 0 unchanged. oscillating: four calls or more, |rel| <
-    0.5 and two thirds of the steps change sign; or a call restores half of the lines that an earlier one removed
-    and removes some that came since.
+    Size of a call: its lines added and removed there. rel: the least-squares slope of the sizes times (calls - 1) over
+    their mean. Below 0 converging, above 0 expanding, 0 unchanged. oscillating: four calls or more, |rel| < 0.5 and two
+    thirds of the steps change sign; or a call adds half of the lines that one of the 200 calls before removed, and
+    removes some that came since. Such lines are those of one side of the replaced texts and patches in the call's
+    arguments (`argument_roles`), without outer blanks, of more than 3 characters.
 
     Pitfalls: Two edits of a place say little: half of all re-edited regions have no more.
     Why: Shrinking edits refine; oscillating edits suggest failure.
