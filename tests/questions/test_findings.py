@@ -403,7 +403,7 @@ def test_a_wait_is_said_from_an_hour_and_a_quarter_of_the_time(hours: float, of:
     ran = [{"session_id": "s", "tool": "make", "ran_s": 3600 * hours}]
     times = [{"session_id": "s", "worked_s": 3600 * of, "waited_s": 0.0, "left_alone_s": 0.0}]
     assert [a.share for a in made_of("waiting", **tables | {"ran": ran, "times": times}).values()] == expected
-    waits = [{"session_id": "s", "seq": n, "tool": "make", "waited_s": 900 * hours} for n in range(4)]
+    waits = [{"session_id": "s", "seq": n, "tool": "make", "kind": "call", "waited_s": 900 * hours} for n in range(4)]
     left_alone = {"left_alone_s": 30_000.0, "waited_s": 3600 * hours}
     times = [{"session_id": "s", "worked_s": 3600 * (of - hours), **left_alone}]
     made = made_of("waiting", **tables | {"waits": waits, "times": times})
@@ -411,6 +411,28 @@ def test_a_wait_is_said_from_an_hour_and_a_quarter_of_the_time(hours: float, of:
     for each in made.values():
         assert "4 waits of 1 min to 1 h" in each.details and "with make (4)" in each.details
         assert "You refused 2 of 50 calls" in each.details and "8.3 h" in each.caveat
+        assert each.interval is None and each.p is None, "what was waited is counted, not drawn"
+
+
+@pytest.mark.parametrize(
+    ("hours", "advises", "saves"),
+    [
+        ({"call": 2.0}, ["Allow-list"], 2.0),
+        ({"edit": 3.0, "call": 0.2}, ["edit files"], 3.0),
+        ({"question": 2.0}, ["notifications"], 0.0),
+        ({"question": 1.0, "edit": 0.6, "call": 0.5}, ["notifications", "edit files", "Allow-list"], 1.1),
+    ],
+)
+def test_advice_on_waits_goes_by_what_was_waited_for(hours: dict[str, float], advises: list[str], saves: float) -> None:
+    waits = [
+        {"session_id": "s", "seq": n, "tool": kind, "kind": kind, "waited_s": 3600 * h}
+        for n, (kind, h) in enumerate(hours.items())
+    ]
+    times = [{"session_id": "s", "worked_s": 3600.0, "waited_s": 0.0, "left_alone_s": 0.0}]
+    made = made_of("waiting", sessions=[], waits=waits, times=times, ran=[], ended=[])["waiting.for-you"]
+    places = {words: made.do.find(words) for words in ("notifications", "edit files", "Allow-list")}
+    assert sorted((w for w, at in places.items() if at >= 0), key=places.__getitem__) == advises
+    assert made.saves == pytest.approx(saves) and ("Could save" in made.do) is bool(saves)
 
 
 @pytest.mark.parametrize(

@@ -285,10 +285,9 @@ def ranked_answers(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]
     return list(largest.values())
 
 
-def share_fields(share: ClusteredShare, much: float, least: float = 0.0) -> dict[str, Any]:
-    """Return the fields of an answer whose size is a share of the total: 0 below `least`, and p against `much`."""
-    value = float(share.value or 0.0)
-    return {"share": value if value >= least else 0.0, "interval": share.interval, "p": p_above(share, much)}
+def share_fields(share: ClusteredShare, much: float) -> dict[str, Any]:
+    """Return the fields of an answer whose size is a share of the total, with p against `much`."""
+    return {"share": float(share.value or 0.0), "interval": share.interval, "p": p_above(share, much)}
 
 
 def p_above(share: ClusteredShare, much: float) -> float:

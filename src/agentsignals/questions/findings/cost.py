@@ -10,7 +10,7 @@ from math import ceil, fsum
 from statistics import median
 from typing import NamedTuple
 
-from agentsignals.questions.estimates import RULED, clustered_share, listing
+from agentsignals.questions.estimates import RULED, listing
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import (
@@ -21,7 +21,6 @@ from agentsignals.questions.ranking import (
     safe_excerpt,
     safe_name,
     sessions_sql,
-    share_fields,
     sql_text,
     with_source_lines,
 )
@@ -32,7 +31,6 @@ from agentsignals.questions.sql import (
     CAUSES,
     REPEATS,
     declared,
-    place_by_session,
     read_queries,
 )
 from agentsignals.views.charges import LEAST_LOST, LONG_LIFETIME_S
@@ -153,8 +151,8 @@ EXPENSIVE_PROJECTS_FINDING = Question(
 class _Cause(NamedTuple):
     name: str
     words: str
-    much: float
-    """The share of the bill from which it is surely worth a sentence."""
+    least: float
+    """The share of the bill from which it is worth a sentence."""
     advise: Callable[[float, list[Row]], Advice]
 
 
@@ -236,9 +234,9 @@ _COMPACT = "Start a new session for a new task before the context is full"
 _SHORTEN = "Truncate long outputs or write them to a file (head, grep, line ranges). Start a new session for a new task"
 _SENT_AGAIN = "was spent on cache misses before the prompt cache expired"
 _CAUSES = (
-    _Cause("rebuilt", "was spent rebuilding expired prompt caches", 0.02, _of_rebuilt),
-    _Cause("missed", _SENT_AGAIN, 0.02, _of_missed),
-    _Cause("compaction", "was spent writing the context again after compactions", 0.02,
+    _Cause("rebuilt", "was spent rebuilding expired prompt caches", 0.0, _of_rebuilt),
+    _Cause("missed", _SENT_AGAIN, 0.0, _of_missed),
+    _Cause("compaction", "was spent writing the context again after compactions", 0.0,
            lambda usd, _: Advice(_COMPACT, usd)),
     _Cause("carried_results", "was spent re-sending tool results with every later call", 0.25,
            lambda usd, _: Advice(_SHORTEN, usd)),
@@ -272,15 +270,15 @@ def _losses(cause: str) -> str:
 
 CENT = 0.01
 """Least cost of a counted session: caches leave the end of a prompt out, by blocks of tokens."""
-_BY_CALLS = "Based on the tokens each model call logs; a provider may drop a cache for reasons no trace shows"
-_OF_RESULTS = "The total is exact; each result's part is estimated from characters"
+_BY_CALLS = "Based on the tokens each model call logs; a provider may drop a cache for reasons no trace shows."
+_OF_RESULTS = "The total is exact; each result's part is estimated from characters."
 
 
 def money(inputs: Inputs) -> list[Answer]:
     bill = inputs.rows["bill"]
-    if not bill:
+    total = fsum(row["cost_usd"] for row in bill)
+    if not total:
         return []
-    places = place_by_session(bill)
     lost: defaultdict[str, list[Row]] = defaultdict(list)
     for row in inputs.rows["losses"]:
         lost[row["cause"]].append(row)
@@ -290,8 +288,8 @@ def money(inputs: Inputs) -> list[Answer]:
     made = []
     for cause in _CAUSES:
         usd = inputs.paid[cause.name]
-        parts = ((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill)
-        share, size = clustered_share(parts, places), fsum(usd.values())
+        size = fsum(usd.values())
+        share = size / total
         advice = cause.advise(size, lost[cause.name])
         if cause.name in ("rebuilt", "missed"):
             evidence = _losses(cause.name)
@@ -301,18 +299,18 @@ def money(inputs: Inputs) -> list[Answer]:
         made.append(
             Answer(
                 id=f"money.{cause.name.replace('_', '-')}",
-                sentence=f"{formatted(size, 'usd')} ({at_most}{formatted(share.value or 0.0, 'share')} of the bill)"
+                sentence=f"{formatted(size, 'usd')} ({at_most}{formatted(share, 'share')} of the bill)"
                 f" {cause.words}, in {sum(part >= CENT for part in usd.values()):,} of {len(bill):,} sessions.",
                 details=f"{advice.shows}." if advice.shows else "",
                 size=size,
                 unit="USD",
-                **share_fields(share, cause.much),
+                share=share if share >= cause.least else 0.0,
                 n=len(bill),
                 cause=evidence,
                 part="cost_usd",
                 do=f"{advice.do}." if advice.do else "",
                 saves=advice.saves_usd,
-                caveat=f"{_OF_RESULTS if cause.name == 'carried_results' else _BY_CALLS}; {share.note}.",
+                caveat=_OF_RESULTS if cause.name == "carried_results" else _BY_CALLS,
                 by_session=dict(usd),
             )
         )
@@ -381,8 +379,6 @@ LARGE_RESULTS_FINDING = Question(**declared("asked", "large_results", bill=BILL)
 
 # -- Repeated work
 
-MUCH = 0.02
-"""The share of the bill (of result tokens, where nothing is priced) from which it is worth a sentence."""
 _KINDS = {
     "reread": (
         "re-reading unchanged files",
@@ -403,7 +399,8 @@ _BY_ARGUMENTS = (
 
 def repeated_work(inputs: Inputs) -> list[Answer]:
     bill = inputs.rows["bill"]
-    if not bill:
+    total = fsum(row["cost_usd"] for row in bill)
+    if not total:
         return []
 
     def most(calls: list[Row]) -> str:
@@ -416,23 +413,23 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
         usd = inputs.paid[kind]
         parts = [(row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill]
         calls = [row for row in inputs.rows["repeats"] if row["kind"] == kind and row["session_id"] in usd]
-        whole, size = clustered_share(parts, place_by_session(bill)), fsum(usd.values())
+        size = fsum(usd.values())
         asked = f"SELECT session_id, seq, name, path, result_tokens FROM repeated_calls WHERE kind = {sql_text(kind)}"
         made.append(
             Answer(
                 id=f"repeated-work.{kind}",
                 about=f"repeated-work.{kind}",
-                sentence=f"At least {formatted(size, 'usd')} ({formatted(whole.value or 0.0, 'share')} of the bill)"
+                sentence=f"At least {formatted(size, 'usd')} ({formatted(size / total, 'share')} of the bill)"
                 f" was spent {words}: {most(calls)}.",
                 size=size,
                 unit="USD",
-                **share_fields(whole, MUCH),
+                share=size / total,
                 n=len(bill),
                 cause=_split_by_row(kind, asked, "result_tokens"),
                 part="cost_usd",
                 do=f"{do}.",
                 saves=size,
-                caveat=f"{_BY_ARGUMENTS}; {whole.note}.",
+                caveat=f"{_BY_ARGUMENTS}.",
                 at_least=True,
                 by_session=dict(usd),
             )
@@ -447,8 +444,8 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
                     sentence=f"At least {formatted(contrast.group.value, 'share')} of the bill {contrast.where} was"
                     " spent"
                     f" {words}, compared with {formatted(contrast.rest.value, 'share')} in {contrast.matched}.",
-                    details=f"That is {formatted(contrast.excess * whole.n, 'usd')} more: {here}.",
-                    **contrast.more(whole.n, "USD", whole.n),
+                    details=f"That is {formatted(contrast.excess * total, 'usd')} more: {here}.",
+                    **contrast.more(total, "USD", total),
                     cause=_split_by_row(kind, f"{asked} AND {sessions_sql(contrast.in_group)}", "result_tokens"),
                     part="cost_usd",
                     do=f"{do}.",

@@ -22,7 +22,6 @@ from agentsignals.questions.ranking import (
     safe_name,
     sessions_sql,
     share_difference,
-    share_fields,
     sql_text,
     with_source_lines,
 )
@@ -297,26 +296,31 @@ HOTSPOTS_FINDING = Question(**declared("asked", "hotspots", sessions=SESSIONS), 
 
 # -- Waiting
 
-MUCH_TIME = 0.2
-"""The share of the time from which it is surely worth a sentence; of the estimate it is `LEAST_TIME`."""
 LEAST_TIME = 0.25
+"""The share of the time from which it is worth a sentence."""
 LEAST_HOURS = 1.0
 _MOST_NAMED = 3
+_OFTEN = 0.2
+"""Share of the waits from which their kind is worth a sentence of advice."""
+_ADVICE = {
+    "call": "Allow-list the commands you always approve",
+    "edit": "Let the agent edit files without asking",
+    "question": "Turn on notifications: the agent asks you questions and shows you plans",
+}
 
 
 def waiting(inputs: Inputs) -> list[Answer]:
     """Waits of a minute to an hour (a longer one is no habit: nobody was there), and the time that commands ran."""
-    places = place_by_session(inputs.rows["sessions"])
     times = {row["session_id"]: row for row in inputs.rows["times"]}
     made = []
     waits = [row for row in inputs.rows["waits"] if row["session_id"] in times]
     waited = {s: seconds / 3600 for s, seconds in tally(waits, "session_id", weight="waited_s").items()}
     if (size := fsum(waited.values())) >= LEAST_HOURS:
-        parts = (
-            (s, waited.get(s, 0.0), row["worked_s"] / 3600 + max(row["waited_s"] / 3600, waited.get(s, 0.0)))
-            for s, row in times.items()
+        whole = fsum(
+            row["worked_s"] / 3600 + max(row["waited_s"] / 3600, waited.get(s, 0.0)) for s, row in times.items()
         )
-        share = clustered_share(parts, places)
+        by_kind = ranked(tally(waits, "kind", weight="waited_s"))
+        kinds = [kind for kind, seconds in by_kind if seconds >= _OFTEN * 3600 * size]
         tools = [tool for tool, _ in ranked(tally(waits, "tool", weight="waited_s"))[:_MOST_NAMED]]
         counts = Counter(row["tool"] for row in waits)
         *most, last = [f"{safe_name(tool)} ({counts[tool]:,})" for tool in tools]
@@ -330,20 +334,20 @@ def waiting(inputs: Inputs) -> list[Answer]:
             Answer(
                 id="waiting.for-you",
                 sentence=f"Agents were blocked on your answer or approval for {formatted(3600 * size, 'seconds')}"
-                f" ({formatted(share.value, 'share')} of the time from prompt to answer).",
+                f" ({formatted(size / whole, 'share')} of the time from prompt to answer).",
                 details=f"{len(waits):,} waits of 1 min to 1 h (median {middle}), most with {named}. You refused"
                 f" {refused:,} of {of:,} calls to these tools ({formatted(refused / of if of else 0.0, 'share')}).",
                 size=size,
                 unit="hours",
-                **share_fields(share, MUCH_TIME, LEAST_TIME),
+                share=size / whole if size >= LEAST_TIME * whole else 0.0,
                 n=len(times),
                 cause=with_source_lines(_SQL["waiting_rows"]["waits"], "waited_s"),
                 part="waited_s",
-                do="Allow-list the commands you always approve, and turn on notifications.",
+                do=f"{'. '.join(_ADVICE[kind] for kind in kinds)}.",
+                saves=fsum(seconds for kind, seconds in by_kind if kind in kinds and kind != "question") / 3600,
                 caveat="Few logs record when a call was approved. In other logs, a call counts as waiting while it is"
                 " open for longer than its kind can run: for you, or because the machine slept."
-                f"{longer if any(row['left_alone_s'] for row in times.values()) else ''}"
-                f" {share.note[:1].upper()}{share.note[1:]}.",
+                f"{longer if any(row['left_alone_s'] for row in times.values()) else ''}",
                 by_session=waited,
             )
         )
@@ -356,23 +360,22 @@ def waiting(inputs: Inputs) -> list[Answer]:
         size = fsum(hours.values())
         if size < LEAST_HOURS:
             continue
-        of_time = ((s, hours.get(s, 0.0), row["worked_s"] / 3600) for s, row in times.items())
-        share = clustered_share(of_time, places)
+        share = size / fsum(row["worked_s"] / 3600 for row in times.values())
         asked = f"SELECT session_id, seq, ran_s FROM ({_SQL['waiting_rows']['ran']}) WHERE tool = {sql_text(tool)}"
         made.append(
             Answer(
                 id=finding_id("waiting", tool),
                 sentence=f"{safe_name(tool)} ran for {formatted(3600 * size, 'seconds')} in {len(hours):,} sessions:"
-                f" {formatted(share.value, 'share')} of the agents' working time.",
+                f" {formatted(share, 'share')} of the agents' working time.",
                 size=size,
                 unit="hours",
-                **share_fields(share, MUCH_TIME, LEAST_TIME),
+                share=share if share >= LEAST_TIME else 0.0,
                 n=len(times),
                 cause=with_source_lines(asked, "ran_s"),
                 part="ran_s",
                 do="Make it faster, run it in the background, or run less of it (one test, one package).",
                 caveat="Overlapping calls count once. A call without a logged start counts for at most as long as its"
-                f" kind can run; {share.note}.",
+                " kind can run.",
                 by_session=hours,
             )
         )

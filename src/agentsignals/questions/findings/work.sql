@@ -106,7 +106,8 @@ JOIN (
 WHERE ran_s > 0
 
 -- name: waiting_rows.waits
-SELECT session_id, seq, {program} AS tool, waited_s
+SELECT session_id, seq, {program} AS tool, waited_s,
+  CASE WHEN class = 'ask' OR purpose = 'plan_handoff' THEN 'question' WHEN class = 'edit' THEN 'edit' ELSE 'call' END AS kind
 FROM (
   SELECT session_id, CAST(wait->>'seq' AS BIGINT) AS seq, CAST(wait->>'seconds' AS DOUBLE) AS waited_s
   FROM (
