@@ -27,7 +27,8 @@ PEOPLE = (
     "cursor-agent/conversation.jsonl",
     "factory-droid/session.jsonl", "gemini-cli/log.jsonl", "gemini-cli/menu.json", "goose/session.json",
     "goose/20250801_1.jsonl", "grok-build/session", "kimi-cli/session",
-    "kimi-code/session", "kiro/client.json", "mistral-vibe/session", "opencode/person.json", "opencode/snapshots",
+    "kimi-code/session", "kiro/client.json", "lab-retry/broken.jsonl",
+    "mistral-vibe/session", "opencode/person.json", "opencode/snapshots",
     "openhands/conversation", "opentraces/two_sessions.jsonl", "otel-genai/agentic.jsonl", "pi/family", "pi/tree.jsonl",
     "qwen-code/session.jsonl", "sts/forked.jsonl", "swival/session.jsonl", "terminal-bench/run-9", "trail/mended",
     "vscode-copilot/session.json", "vscode-copilot/united", "zed/thread.json",
@@ -249,6 +250,65 @@ def test_logs_of_one_folder_and_of_equal_times_are_told_apart_by_their_prompts(t
     write(tmp_path / "in/b.jsonl", *log_of("Mend the mole", "b").lines)
     found = read(tmp_path / "store", [tmp_path / "in"])
     assert sorted(len(events) for events in found.values()) == [4, 4]
+
+
+def printed(*said: str, model: str = "m-1", cwd: str = "/w") -> str:
+    """What Claude Code prints: no times."""
+    start = {"type": "system", "subtype": "init", "session_id": "one", "cwd": cwd, "model": model, "uuid": "u"}
+    told = [
+        {
+            "type": "assistant",
+            "session_id": "one",
+            "message": {"id": f"m{n}", "content": [{"type": "text", "text": text}]},
+        }
+        for n, text in enumerate(said)
+    ]
+    return "\n".join(map(json.dumps, [start, *told]))
+
+
+def chatted(*said: str) -> str:
+    """A session of Goose; the fullest of several states is read."""
+    rows: list[dict[str, object]] = [{"working_dir": "/w", "description": said[0], "message_count": len(said)}]
+    rows += [
+        {"role": ("user", "assistant")[n % 2], "created": 1785578400 + n, "content": [{"type": "text", "text": text}]}
+        for n, text in enumerate(said)
+    ]
+    return "\n".join(map(json.dumps, rows))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "sessions"),
+    [
+        (printed("a", "b"), printed("a", "b"), 1),
+        (printed("a", "b"), printed("a", "b", "c"), 1),
+        (printed("a", "b"), printed("a", "c", "d"), 2),
+        (printed("a", "b"), printed("a", "b", model="m-2"), 2),
+        (printed("a", "b"), printed("a", "b", cwd="/elsewhere"), 2),
+        (chatted("a", "b"), chatted("a", "b", "c", "d"), 1),
+        (chatted("a", "b", "c", "d"), chatted("a", "b", "e", "f", "g"), 2),
+        (chatted("a", "my [secret] here", "c"), chatted("a", "my word here", "c", "d"), 1),
+    ],
+)
+def test_one_session_is_one_of_which_all_agrees_that_both_tell(
+    tmp_path: Path, one: str, other: str, sessions: int
+) -> None:
+    """Logs without times agree in all, also in folder and model. Logs that begin alike and then go apart are two."""
+    for person, text in (("alice", one), ("bob", other)):
+        write(tmp_path / person / "sessions/20260801_1.jsonl", text)
+    homes = [tmp_path / "alice", tmp_path / "bob"]
+    found = read(tmp_path / "both", homes)
+    assert len(found) == sessions
+    assert read(tmp_path / "one", homes[:1], homes[1:]) == found == read(tmp_path / "two", homes[1:], homes[:1])
+
+
+def test_records_that_two_logs_share_are_of_one_session_where_its_format_unites_them(tmp_path: Path) -> None:
+    log, other = log_of("The task", "r", n=3), Log("same", name="q")
+    other.last, other.now = "r-0002", log.now
+    other.user("Another way.")
+    write(tmp_path / "alice/log.jsonl", *log.lines)
+    write(tmp_path / "bob/log.jsonl", *log.lines[:2], *other.lines)
+    told = " ".join(*read(tmp_path / "store", [tmp_path / "alice", tmp_path / "bob"]).values())
+    assert "The task 2" in told and "Another way." in told and told.count("The task 0") == 1
 
 
 def test_three_people_keep_three_sessions_whatever_the_order(tmp_path: Path) -> None:

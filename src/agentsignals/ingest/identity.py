@@ -23,11 +23,14 @@ from agentsignals.model import MAIN, Artifact, Checkpoint, Event, Session, Turn
 
 CLOCKS_US = 120_000_000
 """Two logs of one session may note a message some seconds apart."""
+_ROUNDED_US = 1_000_000
+"""Copies of one log have its times; an export may round them to seconds."""
 _COMPARED_CHARS = 2_000
 """Characters of a text that are compared. Copies may differ in the mark of a cut behind them."""
 _WINDOWS, _WINDOW_BYTES = (1, 2, 3), 4_096
 """Files that share this many bytes at three quarters of the smaller one are copies."""
 _SPOKEN = frozenset(("text", "thinking", "tool_result"))
+_SAID = _SPOKEN | {"human_turn"}
 
 Said = tuple[str, int | None]
 
@@ -77,7 +80,13 @@ def batches_of(trace_format: Format, inputs: list[Input], keys: Mapping[str, Col
     def agree(place: str, other: str) -> bool:
         """Return whether two places tell no two sessions of one id."""
         pairs = [(alone[place][i], alone[other][i]) for i in alone[place].keys() & alone[other].keys()]
-        return all(is_same(*pair) or _counts_on(*pair) for pair in pairs) or _continues(units[place], units[other])
+        if all(is_same(*pair) or _counts_on(*pair) for pair in pairs) or _continues(units[place], units[other]):
+            return True
+        if not all(_begin_alike(*pair) for pair in pairs):
+            return False
+        # They went apart. Some formats unite their records, others keep the fullest of several states.
+        whole = _sessions_of(trace_format, [*units[place], *units[other]])
+        return all(s.session_id in whole and not _lacks(whole[s.session_id], s) for pair in pairs for s in pair)
 
     places: list[list[str]] = []
     for place in sorted(alone, key=lambda p: (not alone[p], p)):  # what tells no session goes where it fits best
@@ -169,8 +178,8 @@ def _sessions_of(trace_format: Format, unit: list[Input]) -> dict[str, Session]:
 
 def is_same(one: Session, other: Session) -> bool:
     """Return whether two readings are of one session: the first prompt of one is among the other's, or most texts of
-    the smaller one are in the other. Readings that have nothing to compare count as one session. In one format a
-    prompt without a time does not do: two people ask the same.
+    the smaller one are in the other, at the same times. In one format without times all has to agree: two people ask
+    the same, and models answer the same.
 
     Attempts are told apart by the harness's own ids of their records; those that have neither such ids nor a
     conversation by their runs.
@@ -179,15 +188,14 @@ def is_same(one: Session, other: Session) -> bool:
     records, runs = ({getattr(a, of) for a in attempts} - {None} for of in ("record_id", "run_id"))
     if len(records) > 1:
         return False
-    mine, theirs = (_said((t.text, t.timestamp) for t in s.turns) for s in (one, other))
-    begin_alike = bool(mine and theirs and (_share(mine[:1], theirs) or _share(theirs[:1], mine)))
-    if begin_alike and (one.format != other.format or mine[0][1] is not None or theirs[0][1] is not None):
-        return True
-    if begin_alike or not (mine and theirs):
+    is_timed = one.format != other.format or any(e.timestamp is not None for s in (one, other) for e in s.events)
+    if is_timed and _begin_alike(one, other):
+        return one.format != other.format or not (_lacks(one, other) and _lacks(other, one))
+    within = CLOCKS_US if one.format != other.format else _ROUNDED_US
+    mine, theirs = map(_prompts, (one, other))
+    if is_timed and not (mine and theirs):
         spoken = ([e for e in s.events if e.thread == MAIN and e.kind in _SPOKEN] for s in (one, other))
         mine, theirs = (_said((e.text, e.timestamp) for e in events) for events in spoken)
-        if begin_alike and not (mine and theirs):
-            return True
     if not (mine and theirs) and one.format != other.format:
         return True  # a log and what its agent printed may each hold what the other lacks
     if not (mine and theirs):
@@ -196,24 +204,52 @@ def is_same(one: Session, other: Session) -> bool:
             return False
         if len(runs) > 1 and not (records and all(a.record_id for a in attempts)):
             return False
-        mine, theirs = (
-            _said((f"{e.kind} {e.text}", e.timestamp) for e in s.events if e.thread == MAIN) for s in (one, other)
-        )
+    if not (is_timed and mine and theirs):
+        mine, theirs = map(_all_said, (one, other))
     few, many = sorted((mine, theirs), key=len)
-    return not few or 2 * _share(few, many) > len(few)
+    shared = _share(few, many, within)
+    if is_timed:
+        return not few or 2 * shared > len(few)
+    places, models = ({getattr(s, of) for s in (one, other)} - {None} for of in ("cwd", "model"))
+    return max(map(len, (places, models))) < 2 and shared == len(few)
+
+
+def _begin_alike(one: Session, other: Session) -> bool:
+    """Return whether the first prompt of one is among the other's."""
+    within = CLOCKS_US if one.format != other.format else _ROUNDED_US
+    mine, theirs = map(_prompts, (one, other))
+    return bool(mine and theirs) and bool(_share(mine[:1], theirs, within) or _share(theirs[:1], mine, within))
+
+
+def _lacks(one: Session, other: Session) -> bool:
+    """Return whether one has not all that is said in the other, but for texts that were masked there."""
+    from agentsignals.redaction.spans import has_mask  # noqa: PLC0415  (few logs are compared, and every run reads this)
+
+    told = _said((e.text, e.timestamp) for e in other.events if e.kind in _SAID and not has_mask(e.text or ""))
+    return _share(told, _said((e.text, e.timestamp) for e in one.events), _ROUNDED_US) < len(told)
+
+
+def _prompts(session: Session) -> list[Said]:
+    return _said((t.text, t.timestamp) for t in session.turns)
+
+
+def _all_said(session: Session) -> list[Said]:
+    """Return all that a session tells, with the arguments of its calls."""
+    arguments = {call.seq: call.arguments for call in session.tool_calls}
+    return _said((f"{e.kind} {e.text or arguments.get(e.seq)}", e.timestamp) for e in session.events)
 
 
 def _said(texts: Iterable[tuple[str | None, int | None]]) -> list[Said]:
-    return [(" ".join(text[:_COMPARED_CHARS].split()), at) for text, at in texts if text]
+    return [("".join(text[:_COMPARED_CHARS].split()), at) for text, at in texts if text]
 
 
-def _share(few: list[Said], many: list[Said]) -> int:
-    """Count texts that are among others too, at about the same time."""
+def _share(few: list[Said], many: list[Said], within: int) -> int:
+    """Count texts that are among others too, at most so many microseconds apart."""
     times: dict[str, list[int | None]] = {}
     for text, at in many:
         times.setdefault(text, []).append(at)
     return sum(
-        any(at is None or then is None or abs(at - then) <= CLOCKS_US for then in times.get(text, ()))
+        any(at is None or then is None or abs(at - then) <= within for then in times.get(text, ()))
         for text, at in few
     )  # fmt: skip
 

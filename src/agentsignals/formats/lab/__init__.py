@@ -29,7 +29,7 @@ def claims_by(mark: str) -> Callable[[Head], Claim | None]:
         if f'"{mark}"'.encode() not in head.data[:4_000] or not head.records:
             return None
         trial, version = head.records[0].get("trial_id"), head.records[0].get(mark)
-        keys = [f"lab:{trial}"] if isinstance(trial, str) and trial else []
+        keys = [f"trial:{trial}"] if isinstance(trial, str) and trial else []
         return Claim(keys=keys) if isinstance(version, int) else None
 
     return claims
