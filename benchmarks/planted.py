@@ -23,9 +23,9 @@ from tests.labels.stores import store_of
 from tests.redaction.planted import KINDS, Secret, pieces
 from tests.redaction.test_edges import AFTER, BEFORE
 from tests.redaction.test_edges import HARMLESS as EDGES
+from tests.redaction.test_forms import HARMLESS as CODE
 from tests.redaction.test_issuers import HARMLESS as SHAPES
 from tests.redaction.test_issuers import WRITINGS as ALONE
-from tests.redaction.test_leaks import HARMLESS as CODE
 
 from agentsignals import export
 from agentsignals.cli import main as run
