@@ -1,5 +1,5 @@
-"""Tables of secrets and look-alikes by class (`secret_forms.jsonl`): of each set nearly all are masked, by themselves and
-through every way out; of look-alikes nearly none is changed."""
+"""Tables of secrets and look-alikes (`secret_forms.jsonl`): of each set nearly all are masked, by themselves and by
+every way out; of look-alikes nearly none is changed."""
 
 from __future__ import annotations
 

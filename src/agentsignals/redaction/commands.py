@@ -15,7 +15,15 @@ from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.encoded import of_base64
 from agentsignals.redaction.names import names_a_secret
 from agentsignals.redaction.spans import Span, places
-from agentsignals.redaction.values import LEAST_CHARS, is_secret, is_variable, looks_chosen, looks_drawn, looks_given
+from agentsignals.redaction.values import (
+    LEAST_CHARS,
+    is_secret,
+    is_strong,
+    is_variable,
+    looks_chosen,
+    looks_drawn,
+    looks_given,
+)
 from agentsignals.shell.kinds import leading_words
 from agentsignals.shell.tokens import names, split
 
@@ -84,6 +92,8 @@ _LINE_CHARS = 400
 """Longer lines with escaped line ends are read by those."""
 _REGION_CHARS = 3000
 _MOST_DEPTH = 3
+_FED_CHARS = 20
+"""A word that looks drawn and is a whole standard input is a secret for any program."""
 _HEREDOC = deferred_pattern(r"<<-?\s*[\"']?([A-Za-z_]\w*)[\"']?")
 
 
@@ -214,6 +224,8 @@ def _read_commands(command: str, found: dict[str, None], depth: int) -> None:
         before, _, after = command.partition("<<<")
         given = split(after.strip()).commands
         taker = split(before).commands
+        if given and looks_drawn("".join(given[0][0]), _FED_CHARS):
+            found["".join(given[0][0])] = None
         if given and taker:
             _judge(taker[-1][0], taker[-1][0], [given[0][0][0]] if given[0][0] else [], found)
 
@@ -229,7 +241,7 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         (
             n
             for n, word in enumerate(words[:6])
-            if _NAME.match(word) and _TAKER.search(word) and not _SHORT_OPTION.match(words[n - 1])
+            if _NAME.match(word) and _TAKER.search(word) and not (n and _SHORT_OPTION.match(words[n - 1]))
         ),
         -1,
     )
@@ -278,6 +290,8 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             if (given := _USER_AND.match(word)) and looks_chosen(given[1]) and (taker >= 0 or may_take):
                 found[given[1]] = None
             is_value = previous[:1] == "-" and "=" not in previous and not looks_drawn(word)
+            if is_strong(word):
+                found[word] = None
             positional += [word] if n > taker and not is_value and not _AT_SIGN.match(word) else []
         previous = word
     if positional:

@@ -23,6 +23,7 @@ from agentsignals.redaction.values import (
     is_mixed,
     is_random,
     is_secret,
+    is_strong,
     is_variable,
     looks_chosen,
     looks_drawn,
@@ -36,7 +37,8 @@ _COPULA = (
 )
 _ATTRIBUTES = r"(?:\s[\w:.-]{1,40}=(?:\"[^\"<>]{0,80}\"|'[^'<>]{0,80}')){0,4}"
 _WRAPPED = (
-    r"(?:(?:\[\]byte|bytes|String|str|Some|Ok|utf8|(?:[A-Za-z.:]{0,30}[.:])?(?:from|[gG]etBytes|new|of))\((?=[\"']))?"
+    r"(?:(?:\[\]byte|bytes|String|str|Some|Ok|utf8|(?:[A-Za-z.:]{0,30}[.:])?(?:from\w*|[gG]etBytes|new|of|un?hex\w*"
+    r"|\w*decode\w*))\((?=[\"']))?"
 )
 """A conversion of a literal."""
 _JOINT = deferred_pattern(
@@ -80,7 +82,9 @@ _OPENS_BEFORE = deferred_pattern(
     r"(?i)\b(api|access|secret|private|license|licence|signing|encryption|account|master|unseal|recovery"
     r"|deploy|storage)(?:'s)?[ ]\Z"
 )
-_DRAWN_KEY = deferred_pattern(r":?\s(?=[A-Za-z]*\d)(?=[a-z\d]*[A-Z])[A-Za-z\d]{24,}\b")
+_DRAWN_KEY = deferred_pattern(
+    r"(?:\s?:?=\s?|:?\s)(?:\[\]byte\()?[\"']?(?=[A-Za-z+/]*\d)(?=[a-z\d+/]*[A-Z])[A-Za-z\d+/]{24,}(?![\w-])"
+)
 _OPENS_CHARS = 12
 _NO_SIGNS = {ord(sign): None for sign in "+/"}
 _HEADER = deferred_pattern(
@@ -119,7 +123,7 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
         name = text[start:name_end]
         if name.lower() == "key" and (opens := _OPENS_BEFORE.search(text, max(0, start - _OPENS_CHARS), start)):
             name = f"{opens[1]}_key"
-        elif name == "key" and _DRAWN_KEY.match(text, name_end):
+        elif name.lstrip("-") == "key" and _DRAWN_KEY.match(text, name_end):
             name = "a_key"
         word = named(name)
         around = text[max(0, at - 20) : end + 20] if word else ""
@@ -266,10 +270,10 @@ _SENTENCE_CHARS = 120
 _SAID_CHARS = 90
 _SAID_BEFORE = deferred_pattern(
     r"(?i:use|with|enter|type|try)\s(?P<used>\S{6,60})\sas\s(?:(?:the|a|my|your|its)\s)?(?:[a-z]+\s)?\Z"
-    r"|[\"'](?P<compared>[^\"'\s]{6,60})[\"']\s[!=]={1,2}\s[\w.]*\Z|`(?P<value>[^`\s]{6,60})`\s(?:as|is|for)\s[\w\s]{0,30}\Z|\s(?P<beside>\S{6,60})\s\(\Z"
+    r"|[\"'](?P<other>[^\"'\s]{6,60})[\"'](?:\sas\s[\"'`]?|,\s?(?:\w+:\s?)?[\"'][\w.]*)\Z|[\"'](?P<compared>[^\"'\s]{6,60})[\"']\s[!=]={1,2}\s[\w.]*\Z|`(?P<value>[^`\s]{6,60})`\s(?:as|is|for)\s[\w\s]{0,30}\Z|\s(?P<beside>\S{6,60})\s\(\Z"
 )
 """A value before the name of what it is."""
-_SAID = frozenset(("password", "secret", "token"))
+_SAID = frozenset(("password", "secret", "token", "hint"))
 _TOKEN = deferred_pattern(r"[^\s\"'`,|，。：、]+")
 _ASIDE = deferred_pattern(r"\s?\((?:[\w\s]{1,20}\)|(?P<value>[^\s()]{16,})\))")
 _BELOW = deferred_pattern(
@@ -279,8 +283,9 @@ _BELOW = deferred_pattern(
 _GIVES = frozenset(
     (*"/:=→—–«“„", "is", "to", "from", "with", "ist", "lautet", "est", "es", "jest", "è", "é", "は", "是")
 )
+_USER_AND = deferred_pattern(r"[A-Za-z][\w.@-]*[:/](.+)")
 _MIXES = deferred_pattern(r"[0-9!#$%^&*+?~]")
-_SENTENCE = deferred_pattern(r"(?:[^\n\\(){}\[\];<>]|\([\w \t.…-]{1,40}\))*")
+_SENTENCE = deferred_pattern(r"(?:[^\n\\(){}\[\];<>]|(?<=\s)\([^\n()]{1,60}\))*")
 _IDENTIFIED = frozenset(("id", "commit", "sha", "hash", "version", "file", "uuid", "request", "ref", "build", "branch"))
 
 
@@ -314,9 +319,10 @@ def _in_sentence(text: str, at: int) -> Iterator[Span]:
         if value[:1] == "-" or "://" in value or _ASSIGNED.match(value):  # judged by others
             before = token[0]
             continue
-        if ":" in value and looks_chosen(value.partition(":")[2]):  # a user before it
-            value, is_given = value.partition(":")[2], True
-        if looks_drawn(value) or (is_given and looks_chosen(value)):
+        value = value.strip("()")
+        if (pair := _USER_AND.match(value)) and looks_chosen(pair[1]):
+            value, is_given = pair[1], True
+        if looks_drawn(value) or is_strong(value) or (is_given and looks_chosen(value)):
             first = text.index(value, token.start())
             yield Span(first, first + len(value), "secret")
             if not text.startswith(" to ", token.end()):  # from one to another
@@ -334,7 +340,7 @@ _MAIL = deferred_pattern(r"@[\w-]+\.")
 _ONLY_SECRETS = ("passw", "pwd", "secret", "crypt", "hmac", "fernet")
 _TAKE_CHOSEN = (
     *(*_ONLY_SECRETS, "auth", "cred", "login", "sign", "connect", "jwt", "basic", "wifi", "pdo", "drivermanager"),
-    "user",
+    *("user", "bind", "keychain"),
 )
 _HEX_KEY = deferred_pattern(r"(?:0x)?[0-9a-fA-F]{32,128}")
 

@@ -61,11 +61,13 @@ _PHRASE = deferred_pattern(
 )
 """Words that a wallet is restored from."""
 _DIGEST = deferred_pattern(r"\bresponse=\"(?P<given>[0-9a-f]{32,})\"")
+_WIRELESS = deferred_pattern(r"WIFI:(?:[A-OQ-Z]:[^;\n]{0,80};){1,4}P:(?P<value>(?:[^;\\\n]|\\.){6,63});")
+"""A network as codes for cameras tell it."""
 _CHARACTERS = deferred_pattern(r"[\"'](?P<given>[^\"'\n]{6,200})[\"']\.toCharArray\(\)")
 """A password in Java, which is no String."""
-_IN_PATHS = frozenset(("hook", "reset", "invit", "activat"))
+_IN_PATHS = frozenset(("hook", "reset", "invit", "activat", "confirm", "verif", "magic", "rtmp"))
 _HOOK = deferred_pattern(
-    r"(?i:hooks?|reset[\w-]{0,20}|invit\w{0,20}|activat\w{0,20})[./](?:[\w.-]{1,60}/){0,6}(?P<value>[A-Za-z0-9]{20,64})\b"
+    r"(?i:hooks?|(?:reset|invit|activat|confirm|verif|magic)[\w-]{0,20}|rtmps?:/)[./](?:[\w.-]{1,60}/){0,6}(?P<value>[A-Za-z0-9]{20,64})\b"
 )
 _KEY_LINES = deferred_pattern(
     r"Private-Lines: \d+\s+(?P<putty>(?:[A-Za-z0-9+/=]{20,}\s*)+)"
@@ -85,7 +87,8 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str], ...] = tuple(
     for words, pattern, kind in (
         ("mnemonic phrase", _PHRASE, "secret"),
         ("privateexponent putty openvpn", _KEY_LINES, "private key"),
-        ("realm", _DIGEST, "secret"),
+        ("realm digest", _DIGEST, "secret"),
+        ("wifi", _WIRELESS, "secret"),
         ("tochararray", _CHARACTERS, "secret"),
         ("admin administrator root postgres", _ACCOUNT, "login"),
         ("kty", _WEB_KEY, "key"),

@@ -73,12 +73,16 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
         return False
     if has_digit(value):
         # Values with a digit are mostly secrets.
+        if _ALGORITHM.fullmatch(value):
+            return False
         if word in ("password", "secret") and (quoted or value.isdigit()):
             return True
         if word == "token" and _CONSTANT.fullmatch(value):
             return False
-        if value.isdigit() or (not quoted and _REFERENCE.fullmatch(value) and _speaks_of_it(value)):
+        if value.isdigit():
             return False
+        if not quoted and _REFERENCE.fullmatch(value) and ("." in value or _speaks_of_it(value)):
+            return looks_drawn(value)
         return quoted or word in ("password", "secret") or name.isupper() or is_random(value, 8)
     # Values without a digit are mostly code.
     if word == "token":
@@ -107,8 +111,8 @@ def is_random(value: str, least: int) -> bool:
 _CONSTANT = deferred_pattern(r"[A-Z]{2,}(?:_[A-Z]+)*_?\d{1,2}")
 _NUMBERED = deferred_pattern(r"(?:[A-Z]?[a-z]+|[A-Z]+)[_.-]?\d{1,2}")
 _ALGORITHM = deferred_pattern(
-    r"(?i:hmac|rsa|rsassa-pkcs|pkcs|es|ps|hs|sha|aes|md|pbkdf|bcrypt|argon|ed|blake|utf|base|scram|win|arm|x|amd|node"
-    r"|python)[_-]?\d{1,4}(?:[_.-]?(?:[a-z]{1,6}|[A-Z]{1,6})?\d{0,3}){0,2}"
+    r"(?i:(?:hmac|rsa|rsassa|pkcs|es|ps|hs|sha|aes|md|pbkdf|bcrypt|argon|ed|blake|utf|base|scram|win|arm|x|amd|node|python)"
+    r"[_-]?){1,3}\d{1,4}(?:[_.-]?(?:[a-z]{1,6}|[A-Z]{1,6})?\d{0,3}){0,2}"
 )
 """Names of algorithms, platforms and runtimes, which mix letters and digits."""
 _ID = deferred_pattern(r"(?:[a-z]{2,9}_){1,2}[0-9A-Za-z]{8,}\Z")
@@ -121,7 +125,7 @@ _FILE = deferred_pattern(
     r"|proto|properties|gradle|com|org|net|io|dev)(?::[\d,:-]+)?|[a-z]{2,}/[\w./-]+"
 )
 _OPTION_NUMBER = deferred_pattern(
-    r"v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|0[xob][\da-f]+\Z|\d{4}-\d\d-\d\d|[\w.-]*[=@]v?\d+\.\d"
+    r"\d+(?:\.\d+)+[-+][a-z]|v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|0[xob][\da-f]+\Z|\d{4}-\d\d-\d\d|[\w.-]*[=@]v?\d+\.\d"
 )
 
 
@@ -143,6 +147,12 @@ def looks_chosen(value: str) -> bool:
     return signs > 0 and not _REFERENCE.fullmatch(value) and not {*"/=,:"} & {*value} and not value.isalpha()
 
 
+def is_strong(value: str) -> bool:
+    """Return whether a value has all that a password is asked for: letters of both cases, a digit and a sign."""
+    return bool(_STRONG.fullmatch(value)) and looks_chosen(value)
+
+
+_STRONG = deferred_pattern(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)(?=.*[!$&^~#@%*+?])[^\s/\\=:\"'`<>(){}\[\]|;,]{8,64}")
 _REFERENCES = deferred_pattern(
     r"(?!.*[a-z]{4}\d{3,}\Z)[a-z]+(?:[_-][a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+|[A-Za-z]+(?:\.[A-Za-z_]+\d?)+|[a-z_]+(?:\.[a-z_]+\d{0,3})+"
 )
