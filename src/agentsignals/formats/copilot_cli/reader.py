@@ -22,7 +22,7 @@ from agentsignals.formats.documents import by_session, inside, once, string
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import EDIT_ROLES, MCP, Profile
 from agentsignals.formats.records import all_lines, decoded, saw
-from agentsignals.formats.usage import charge, tokens_of
+from agentsignals.formats.usage import Tokens, charge, close, summed, tokens_of
 from agentsignals.model import (
     MAIN,
     SESSION_TOTAL,
@@ -178,6 +178,17 @@ class Usage(Struct, gc=False):
     reasoningTokens: int | None = None
 
 
+class UsageRecord(Usage, gc=False, kw_only=True):
+    """Tokens of one model call. The answer of the call has the same id."""
+
+    model: str | None = None
+    apiCallId: str | None = None
+
+
+class Used(Struct, gc=False):
+    usage: UsageRecord | None = None
+
+
 class Metric(Struct, gc=False):
     requests: dict[str, Any] | None = None
     """`count` of model calls. The `cost` next to it counts premium requests, which are no money."""
@@ -218,6 +229,7 @@ _DATA: dict[type[Struct], tuple[str, ...]] = {
     Permission: ("permission.completed",),
     Compaction: ("session.compaction_complete", "session.truncation"),
     Hook: ("hook.end",),
+    Used: ("session.usage_record",),
     Shutdown: ("session.shutdown",),
     Notice: (
         "session.model_change", "assistant.reasoning", "system.notification", "session.info", "session.warning",
@@ -321,15 +333,38 @@ class Totals:
     the totals say, is left to the closing steps: it would count twice. A session without shutdown (a crash, one still
     running) has no such step, and its input stays unknown. A resumed session shuts down again, with totals that begin
     at zero.
+
+    From 1.0.102 on each call has a usage record, and the totals of a resumed session go on: only the records count.
+    Those of calls without an answer in the log, such as a title's, are summed into a closing step by model.
     """
 
     def __init__(self, builder: SessionBuilder) -> None:
         self._builder = builder
         self.steps: list[Step] = []
         """Steps of the current run. What a run left without a shutdown is in no totals."""
+        self.records: list[UsageRecord] = []
+        """Usage records of the current run."""
+
+    def charge_calls(self, at: int | None) -> None:
+        """Give the calls of a run that ended the tokens of their records."""
+        steps = {step.message_id: step for step in self.steps}
+        others: dict[str | None, list[Tokens]] = {}
+        for usage in self.records:
+            step = steps.pop(usage.apiCallId, None) if usage.apiCallId else None
+            if step is not None:
+                _charge(step, usage, count(usage.outputTokens) or None)
+            else:
+                others.setdefault(usage.model, []).append(tokens_of(usage))
+        for model, tokens in others.items():
+            close(self._builder, model, summed(tokens), at)
+        self.steps.clear()
+        self.records.clear()
 
     def close(self, shutdown: Shutdown, at: int | None) -> None:
         """Take the totals of a shutdown, by agent if it counts agents separately."""
+        if self.records:
+            self.charge_calls(at)
+            return
         by_thread: dict[str | None, dict[str, Metric]] = {None: shutdown.modelMetrics}
         if shutdown.agentMetrics:
             by_thread = {agent: metrics.modelMetrics for agent, metrics in shutdown.agentMetrics.items()}
@@ -422,13 +457,17 @@ class Reader:
         session = self.session
         session.agent_version = session.agent_version or data.copilotVersion
         self.selected = data.selectedModel or self.selected
-        self.totals.steps.clear()
+        self.totals.charge_calls(at)
         if data.context is not None:
             self.move(data.context, at, thread)
             session.repo = data.context.repository or session.repo
 
     def move(self, context: Context, at: int | None, thread: str) -> None:
         self.builder.where(context.cwd, context.branch)
+
+    def use(self, data: Used, at: int | None, thread: str) -> None:
+        if data.usage is not None:
+            self.totals.records.append(data.usage)
 
     def select(self, data: Notice, at: int | None, thread: str) -> None:
         self.selected = data.newModel or self.selected
@@ -591,6 +630,7 @@ _METHODS: dict[str, Callable[[Reader, Any, int | None, str], object]] = {
     "session.resume": Reader.start,
     "session.context_changed": Reader.move,
     "session.model_change": Reader.select,
+    "session.usage_record": Reader.use,
     "user.message": Reader.prompt,
     "assistant.message": Reader.answer,
     "assistant.reasoning": lambda reader, data, at, thread: reader.think(data.content or "", at, thread),
@@ -648,5 +688,6 @@ def sessions(
         for file, number, event in events:
             reader.builder.artifact_id, reader.builder.line = file.source.artifact.artifact_id, number
             reader.take(event)
+        reader.totals.charge_calls(reader.session.ended_at)
         read.append(reader.builder.finish())
     return read

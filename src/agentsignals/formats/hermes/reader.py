@@ -1,5 +1,6 @@
 """Reads Hermes' sessions: messages as OpenAI's interface has them."""
 
+from collections import Counter
 from typing import Any
 
 from msgspec import Struct, field
@@ -9,6 +10,7 @@ from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.documents import as_text, inside, string
 from agentsignals.formats.hermes import PROFILE
 from agentsignals.formats.records import decoded
+from agentsignals.formats.usage import close, tokens_of
 from agentsignals.model import CallStatus, logged_iso, logged_ms
 
 
@@ -20,14 +22,32 @@ class Message(Struct, gc=False, kw_only=True):
     reasoning: object = None
     finish_reason: str | None = None
     timestamp: object = None
+    active: object = 1
+    """0 where the person went back from it, or where it was compacted."""
+    compacted: object = 0
 
 
 class Held(Document, kw_only=True):
     id: str = field(name="session_id", default="")
     model: str | None = None
     title: str | None = None
-    session_start: str | None = None
+    session_start: object = None
     parent_session_id: str | None = None
+    platform: str | None = None
+    cwd: str | None = None
+    git_branch: str | None = None
+    usage: list[dict[str, Any]] | None = None
+    """Tokens by model, of the database. Those of titles and other side tasks have rows of their own."""
+
+
+def _content(message: Message) -> tuple[object, ...]:
+    return message.role, as_text(message.content), message.tool_call_id, str(message.tool_calls)
+
+
+def _time(stamp: object) -> int | None:
+    if isinstance(stamp, float | int) and not isinstance(stamp, bool):
+        return logged_ms(stamp * 1000)
+    return logged_iso(stamp) if isinstance(stamp, str) else None
 
 
 _ATTACHED = ("image_url", "input_image", "image")
@@ -39,14 +59,45 @@ class Reader(DocumentReader[Held, Message]):
 
     def begin(self) -> None:
         document, session = self.document, self.session
-        session.title, session.started_at = document.title, logged_iso(document.session_start)
-        session.parent_session_id, self.is_subagent = document.parent_session_id, document.parent_session_id is not None
+        session.title, session.started_at = document.title, _time(document.session_start)
+        self.builder.where(document.cwd, document.git_branch)
+        self.left_from: int | None = None
+        """The event from which the person went back."""
+        self.archived: Counter[tuple[object, ...]] = Counter()
+        session.parent_session_id = document.parent_session_id
+        # A parent may also be the session before a compaction. Only the database tells.
+        self.is_subagent = document.platform == "subagent" or bool(document.parent_session_id and not document.usage)
 
     def at(self, message: Message) -> int | None:
-        stamp = message.timestamp
-        if isinstance(stamp, float | int) and not isinstance(stamp, bool):
-            return logged_ms(stamp * 1000)
-        return logged_iso(stamp) if isinstance(stamp, str) else None
+        return _time(message.timestamp)
+
+    def take(self, message: Message) -> None:
+        """Take a message. A compaction archives the messages so far and writes those that it keeps anew."""
+        if message.active in (0, False):
+            if message.compacted:
+                self.archived[_content(message)] += 1
+            elif self.left_from is None:
+                self.left_from = len(self.session.events)
+        elif self.archived[_content(message)] > 0:
+            self.archived[_content(message)] -= 1
+            return
+        else:
+            self.go_back(self.at(message))
+        super().take(message)
+
+    def go_back(self, at: int | None) -> None:
+        if self.left_from is not None:
+            self.builder.abandon(self.left_from)
+            self.event("rewind", None, at)
+            self.left_from = None
+
+    def end(self) -> None:
+        at = self.session.events[-1].timestamp if self.session.events else None
+        self.go_back(at)
+        for row in self.document.usage or ():
+            tokens = tokens_of(row, "apart")
+            if any(tokens):
+                close(self.builder, string(row.get("model")), tokens, at)
 
     def on_system(self, message: Message, at: int | None) -> None:
         self.event("meta", self.words(message, at), at)

@@ -1,0 +1,1 @@
+"""What agents of the newest versions write, compared with what our readers read: `make watch-upstream`."""
