@@ -22,7 +22,7 @@ OURS := $(PIP) --no-deps --no-build-isolation --editable .
 COMPILE := .venv-tools/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-annotate --custom-compile-command 'make lock' pyproject.toml $(ARGS)
 
-.PHONY: help demo test test-slow test-nightly test-lab test-engines fuzz check format-check lint types docs-check docs notebooks site golden bench growth gate lock audit clean
+.PHONY: help demo test test-slow test-nightly test-lab test-engines fuzz check format-check lint types docs-check docs notebooks site golden bench growth gate watch-upstream lock audit clean
 .DELETE_ON_ERROR:
 
 help:
@@ -38,6 +38,7 @@ help:
 	@echo "make notebooks runs those of docs/notebooks; what they say is in build/notebooks"
 	@echo "make site     the pages and notebooks as a site in build/site; a broken link fails"
 	@echo "make golden   reads the format samples and the signals of tiny sessions anew; then READ the diff"
+	@echo "make watch-upstream runs the newest agents against a scripted model, and tells what of their records is new or not read"
 	@echo "make lock     requirements/ anew from pyproject.toml; ARGS=--upgrade for the newest versions"
 	@echo "make audit    known vulnerabilities of what is locked; asks the package index"
 	@echo "make bench    where the time goes, stage by stage; FOLDER=traces; without: what it should cost beside what it costs"
@@ -112,6 +113,10 @@ growth: $(VENV)/.dev
 
 gate: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.instructions --gate
+
+# Needs Linux, root or user namespaces, npm and the registries; see benchmarks/upstream. ARGS="--only codex --installed".
+watch-upstream: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.upstream $(ARGS)
 
 # What is locked is what CI installs, and everybody who runs a test: the same files, by their hashes, on every supported
 # Python and system. `make demo` takes the newest that pyproject.toml allows, as a user would.

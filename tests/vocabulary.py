@@ -2,17 +2,20 @@
 
 Reads the samples (not the broken ones) and, where it is there, the corpus, and adds what it finds to
 `formats/fields/<format>.txt`: nothing that was listed is taken away. READ the diff: a name of the list is a field of
-the format, never somebody's data. A place whose keys are data is written `*`. List no format of which there are only
-made-up files: each real one would be new. `--halves` lists from half of the files and says what the other half then
-has that is unknown: how often a version that was met gives a false alarm.
+the format, never somebody's data. A place whose keys are data is written `*`. A field that no sample has, or that
+changes nothing that is read of the samples, is written with `~`: it is known, not read. `--marks` writes these anew and
+nothing else. List no format of which there are only made-up files: each real one would be new. `--halves` lists from
+half of the files and says what the other half then has that is unknown: how often a version that was met gives a false
+alarm.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,7 @@ from tests.golden import SAMPLES
 
 ROOT = Path(__file__).parents[1]
 CORPUS = ROOT.parent / "shared" / "corpus"
-FOLDER = Path(fields.__file__).parent
+FOLDER = Path(fields.__file__).parent / "fields"
 _OPEN = (
     "input arguments args orig_args parsedArgs parameters params properties input_schema kwargs toolUseResult"
     " structuredContent structured_content response rawInput rawOutput answers env headers metadata extra annotations"
@@ -104,6 +107,37 @@ def files_by_format(folders: Iterable[Path]) -> dict[str, dict[str, bytes]]:
     return found
 
 
+def written(words: fields.Vocabulary, not_read: Set[str], place: str = "") -> str:
+    """Return the text of a vocabulary."""
+    names = sorted(words)
+    below = {name: f"{place}.{name}" if place else name for name in names}
+    marked = [f"{name}{fields.NOT_READ * (below[name] in not_read)}" for name in names]
+    lines = [f"{place or '.'}: {' '.join(marked)}\n"]
+    for name in names:
+        if words[name] is None:
+            lines.append(f"{below[name]}: *\n")
+        elif words[name]:
+            lines.append(written(words[name], not_read, below[name]))
+    return "".join(lines)
+
+
+def places_of(words: fields.Vocabulary, place: str = "") -> Iterator[str]:
+    """Yield the place of each field."""
+    for name, inside in words.items():
+        below = f"{place}.{name}" if place else name
+        yield below
+        yield from places_of(inside or {}, below)
+
+
+def read_in_samples(name: str) -> set[str]:
+    """Return the places, whatever the type of their records, whose fields are read of a sample."""
+    from benchmarks.upstream.compare import sampled  # noqa: PLC0415  (it imports this module)
+
+    read = {re.sub(r"\[[^\]]*\]", "", place.partition(": ")[2]) for place in sampled(name).read}
+    parts = [place.split(".") for place in read]
+    return {".".join(names[:n]) for names in parts for n in range(1, len(names) + 1)}
+
+
 def listed(name: str, files: dict[str, bytes]) -> fields.Vocabulary:
     met = Met()
     for uri, data in files.items():
@@ -146,10 +180,11 @@ def main() -> None:
     parser.add_argument("formats", nargs="*", metavar="FORMAT")
     parser.add_argument("--from", dest="folders", nargs="+", type=Path, default=[SAMPLES, CORPUS])
     parser.add_argument("--halves", action="store_true")
+    parser.add_argument("--marks", action="store_true")
     options = parser.parse_args()
     wanted = options.formats or sorted(path.stem for path in FOLDER.glob("*.txt"))
-    found = files_by_format(options.folders)
-    for name in [n for n in wanted if n in formats() and found.get(n)]:
+    found = {} if options.marks else files_by_format(options.folders)
+    for name in [n for n in wanted if n in formats() and (options.marks or found.get(n))]:
         if options.halves:
             for how, whole in (("read whole", True), ("as a run looks", False)):
                 n, new = halves(name, found[name], whole=whole)
@@ -159,9 +194,13 @@ def main() -> None:
                 )
                 print("".join(f"    {field} in {len(uris)}\n" for field, uris in sorted(new.items())), end="")
             continue
-        words = joined(listed(name, found[name]), fields.vocabulary(name) or {})
-        (FOLDER / f"{name}.txt").write_text(fields.written(words), encoding="utf-8")
-        print(f"{name}: {len(found[name])} files, {fields.written(words).count(' ')} fields")
+        words = fields.vocabulary(name) or {}
+        if not options.marks:
+            words = joined(listed(name, found[name]), words)
+        every = set(places_of(words))
+        not_read = every - read_in_samples(name)
+        (FOLDER / f"{name}.txt").write_text(written(words, not_read), encoding="utf-8")
+        print(f"{name}: {len(found.get(name, ()))} files, {len(every)} fields, {len(not_read)} of them not read")
 
 
 if __name__ == "__main__":

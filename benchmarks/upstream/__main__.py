@@ -2,8 +2,8 @@
 
     make watch-upstream [ARGS="--only codex opencode --installed"]
 
-Packages, homes and the report (`report.json`) are in `~/.cache/agentsignals-upstream` or where `--cache` says; the page is
-`docs/upstream.md`. An agent runs in a network namespace of its own, where there is nothing but the scripted model.
+Packages, homes and the report (`report.json`) are in `~/.cache/agentsignals-upstream` or where `--cache` says; the page
+is `docs/upstream.md`. An agent runs in a network namespace of its own, where there is nothing but the scripted model.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from benchmarks.upstream.compare import Report, compared
 from benchmarks.upstream.page import written
 from benchmarks.upstream.trial import Agent, agents, filled, installed_in
 
+_APART = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
+"""No network but this machine's own, and nothing that an agent starts outlives its trial."""
 PAGE = Path(__file__).parents[2] / "docs" / "upstream.md"
 
 
@@ -36,13 +38,30 @@ def install(agent: Agent, cache: Path, python: str) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         if agent.registry == "npm":
             node = installed_in(cache, agent.needs) / "node_modules/.bin" if agent.needs else folder
-            command = ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--loglevel=error", *options]
+            command = [
+                "npm",
+                "install",
+                "--prefix",
+                str(folder),
+                "--no-audit",
+                "--no-fund",
+                "--loglevel=error",
+                *options,
+            ]
             command += [name if "@" in name[1:] else f"{name}@latest" for name in package.split()]
         else:
             node = folder
             if not (folder / "venv").exists():
                 subprocess.run([python, "-m", "venv", str(folder / "venv")], check=True)
-            command = [str(folder / "venv/bin/python"), "-m", "pip", "install", "--quiet", "--upgrade", *package.split()]
+            command = [
+                str(folder / "venv/bin/python"),
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--upgrade",
+                *package.split(),
+            ]
         environment = os.environ | {"PATH": f"{node}{os.pathsep}{os.environ['PATH']}"}
         environment.pop("PYTHONPATH", None)
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -59,7 +78,7 @@ def run(agent: Agent, cache: Path, python: str | None) -> Report:
     if python and (problem := install(agent, cache, python)):
         return Report(agent=agent.name, package=agent.package, problem=f"not installed: {problem}")
     inside = f'ip link set lo up && exec "{sys.executable}" -m benchmarks.upstream.trial {agent.name} "{cache}"'
-    subprocess.run(["unshare", "--net", "bash", "-c", inside], check=True)
+    subprocess.run([*_APART, "bash", "-c", inside], check=True)
     return reported(agent, cache)
 
 

@@ -32,7 +32,7 @@ _DATA = "*"
 _IS_VALUE = re.compile(r"[A-Za-z][A-Za-z_.:-]{0,39}\Z")
 _IS_FREE = re.compile(
     r"(?i)(?:text|content|title|message|summary|description|cwd|branch|slug|nickname|path|file|output|cmd|command|query"
-    r"|hostname|directory|prompt|word|preview|arguments|input|url|uri|version|instructions|label|editor|originator)$"
+    r"|hostname|directory|prompt|word|preview|arguments|input|url|uri|version|instructions|label|editor|originator|model|id)$"
 )
 """Names of fields whose values are words, paths or names, of which each is new."""
 _KINDS = ("type", "role", "kind", "event", "method")
@@ -91,7 +91,8 @@ class Report(Struct, kw_only=True):
             "unread file": self.unread_files, "wrong sum": self.wrong, "skip reason": list(self.skipped),
         }  # fmt: skip
         said = [f"{len(names)} {what}{'s' if len(names) > 1 else ''}" for what, names in found.items() if names]
-        return f"{', '.join(said) or 'nothing new'}; {self.read} fields read and tested, {len(self.not_read)} known and not read"
+        known = f"{self.read} fields read and tested, {len(self.not_read)} known and not read"
+        return f"{', '.join(said) or 'nothing new'}; {known}"
 
 
 def compared(agent: str, told: dict[str, Any], sources: list[Path], *, counts_tokens: bool) -> Report:
@@ -206,7 +207,11 @@ def _spots(value: Any, place: str, name: str, depth: int = 12) -> Iterator[tuple
     """Yield (object, key, place) of each field; inside of an object whose keys are data none."""
     if isinstance(value, list):
         for item in value:
-            kind = next((str(item[k]) for k in _KINDS if isinstance(item.get(k), str)), "") if isinstance(item, dict) else ""
+            kind = (
+                next((str(item[k]) for k in _KINDS if isinstance(item.get(k), str)), "")
+                if isinstance(item, dict)
+                else ""
+            )
             yield from _spots(item, f"{place}[{kind}]", name, depth)
     elif isinstance(value, dict) and depth:
         for key, inner in list(value.items()):
@@ -237,7 +242,11 @@ def _altered(holder: dict[str, Any], key: str) -> None:
     elif isinstance(value, int | float):
         holder[key] = value + 1
     elif isinstance(value, str):
-        holder[key] = f"{value[:-1]}{'a' if value[-1:].isdigit() and not value[-1:].isalpha() else '1'}" if _is_id(value) else f"x{value}"
+        holder[key] = (
+            f"{value[:-1]}{'a' if value[-1:].isdigit() and not value[-1:].isalpha() else '1'}"
+            if _is_id(value)
+            else f"x{value}"
+        )
     elif value is None:
         holder[key] = "x"
     elif isinstance(value, list):
@@ -282,16 +291,18 @@ def samples_of(name: str) -> list[list[tuple[str, list[Any], bool]]]:
     found = []
     for group in (group for shard in plan.shards for group in shard):
         files = [m.file for m in group.files if m.format == name]
-        found.append([
-            (file.uri, *records_of(bytes(raw)))
-            for file, raw in zip(files, read(files), strict=True)
-            if not isinstance(raw, Unreadable)
-        ])
+        found.append(
+            [
+                (file.uri, *records_of(bytes(raw)))
+                for file, raw in zip(files, read(files), strict=True)
+                if not isinstance(raw, Unreadable)
+            ]
+        )
     return found
 
 
-def sampled(name: str, only: Set[str]) -> Paths:
-    """Return the fields and values of a format's samples, and which of those named are read there."""
+def sampled(name: str, only: Set[str] | None = None) -> Paths:
+    """Return the fields and values of a format's samples, and which of them are read there: all, or of those named."""
     met = Paths()
     for files in samples_of(name):
         met.look(name, files, only)
@@ -339,10 +350,16 @@ def _columns(source: Path) -> Iterator[str]:
             there = {t: {row[1] for row in asked.execute(f'PRAGMA table_info("{t}")')} for t in tables}
             filled = {t for t in tables if asked.execute(f'SELECT 1 FROM "{t}" LIMIT 1').fetchone()}
         for held in (database for made in formats().values() for database in made.databases):
-            wanted = {t: {*held.columns.get(t, ()), *held.some_have.get(t, ())} for t in {*held.columns, *held.some_have}}
+            wanted = {
+                t: {*held.columns.get(t, ()), *held.some_have.get(t, ())} for t in {*held.columns, *held.some_have}
+            }
             if all(set(of) <= there.get(table, set()) for table, of in held.columns.items()):
                 yield from (f"{path.name}: {t}.{c}" for t in wanted.keys() & filled for c in there[t] - wanted[t])
-                yield from (f"{path.name}: {t} (whole table)" for t in filled - wanted.keys() if not t.startswith("sqlite") and "_fts" not in t)
+                yield from (
+                    f"{path.name}: {t} (whole table)"
+                    for t in filled - wanted.keys()
+                    if not t.startswith("sqlite") and "_fts" not in t
+                )
                 break
 
 
@@ -354,7 +371,12 @@ def _sums(report: Report, told: dict[str, Any], sessions: list[Session]) -> None
         "calls": sum(s["calls"] for s in asked),
         "failed calls": 1 if any(s["calls"] for s in asked) else 0,
     }
-    for name, of in (("input tokens", "input"), ("cached tokens", "cached"), ("output tokens", "output")):
+    for name, of in (
+        ("input tokens", "input"),
+        ("cached tokens", "cached"),
+        ("cache-write tokens", "written"),
+        ("output tokens", "output"),
+    ):
         report.sent[name] = sum(s[of] for s in told["sent"])
         report.sent[f"{name} without titles"] = sum(s[of] for s in asked)
     steps = [step for s in sessions for step in s.steps]
@@ -368,5 +390,7 @@ def _sums(report: Report, told: dict[str, Any], sessions: list[Session]) -> None
         cached = sum(s.cache_read_tokens or 0 for s in steps)
         report.found["input tokens"] = cached + sum((s.input_tokens or 0) + (s.cache_write_tokens or 0) for s in steps)
         report.found["cached tokens"] = cached
+        if written := sum(s.cache_write_tokens or 0 for s in steps):  # of three interfaces few agents log it
+            report.found["cache-write tokens"] = written
     if any(s.output_tokens is not None for s in steps):
         report.found["output tokens"] = sum(s.output_tokens or 0 for s in steps)

@@ -1,8 +1,8 @@
 """A model on this machine that follows a script, for agents that ask it over one of four interfaces.
 
 Anthropic's messages, OpenAI's chat completions and responses, Gemini's `generateContent`; streamed or whole. A session
-of an agent goes: a text with a call that reads a file, a command that fails, a call that writes a file, an answer. Which
-step comes next is told by the number of tool results in the request, and the names and arguments of the calls by the
+of an agent goes: a text with a call that reads a file, a command that fails, a call that writes a file, an answer. The
+next step is told by the number of tool results in the request, and the names and arguments of the calls by the
 tools that it declares. Each answer states tokens, which are remembered: what was sent is what a reader has to find.
 """
 
@@ -47,6 +47,7 @@ class Sent(Struct):
     model: str
     input: int
     cached: int
+    written: int
     output: int
     reasoning: int
     calls: int
@@ -81,7 +82,7 @@ class Script:
                 text = ("I read the notes first.", "", "Now I write the list.", ANSWER)[results]
         with self._lock:
             n = len(self.sent)
-            tokens = Sent(interface, model, 1000 + 10 * n, 300, 50 + n, 7, len(calls), not tools)
+            tokens = Sent(interface, model, 1000 + 10 * n, 300, 40, 50 + n, 7, len(calls), not tools)
             self.sent.append(tokens)
         return text, calls, tokens
 
@@ -131,7 +132,7 @@ class Script:
 
 
 def answer(script: Script, path: str, body: dict[str, Any]) -> tuple[bool, Iterator[tuple[str | None, Any]] | None]:
-    """Return whether an answer is streamed, and its events (one document if not). None for a path that is no model's."""
+    """Return whether an answer is streamed, and its events: one document if not, None for a path of no model."""
     path = path.partition("?")[0]
     is_streamed = bool(body.get("stream"))
     if path.endswith("/messages"):
@@ -156,8 +157,8 @@ def _anthropic(script: Script, body: dict[str, Any], is_streamed: bool) -> Itera
         "anthropic", body["model"], tools, _results(blocks, lambda b: b.get("type") == "tool_result")
     )
     usage = {
-        "input_tokens": sent.input - sent.cached,
-        "cache_creation_input_tokens": 0,
+        "input_tokens": sent.input - sent.cached - sent.written,
+        "cache_creation_input_tokens": sent.written,
         "cache_read_input_tokens": sent.cached,
         "output_tokens": sent.output,
     }
@@ -201,7 +202,7 @@ def _chat(script: Script, body: dict[str, Any], is_streamed: bool) -> Iterator[t
         "prompt_tokens": sent.input,
         "completion_tokens": sent.output,
         "total_tokens": sent.input + sent.output,
-        "prompt_tokens_details": {"cached_tokens": sent.cached},
+        "prompt_tokens_details": {"cached_tokens": sent.cached, "cache_write_tokens": sent.written},
         "completion_tokens_details": {"reasoning_tokens": sent.reasoning},
     }
     asked = [
@@ -250,14 +251,16 @@ def _responses(script: Script, body: dict[str, Any], is_streamed: bool) -> Itera
         )
     usage = {
         "input_tokens": sent.input,
-        "input_tokens_details": {"cached_tokens": sent.cached},
+        "input_tokens_details": {"cached_tokens": sent.cached, "cache_write_tokens": sent.written},
         "output_tokens": sent.output,
         "output_tokens_details": {"reasoning_tokens": sent.reasoning},
         "total_tokens": sent.input + sent.output,
     }
     head = {"id": f"resp_{n:08}", "object": "response", "created_at": 1_790_000_000 + n, "model": body["model"]}
     whole = {**head, "status": "completed", "output": output, "usage": usage, "error": None, "incomplete_details": None}
-    whole.update(instructions=None, metadata={}, parallel_tool_calls=False, tool_choice="auto", tools=[], temperature=1, top_p=1)
+    whole.update(
+        instructions=None, metadata={}, parallel_tool_calls=False, tool_choice="auto", tools=[], temperature=1, top_p=1
+    )
     if not is_streamed:
         yield None, whole
         return
@@ -273,14 +276,51 @@ def _responses(script: Script, body: dict[str, Any], is_streamed: bool) -> Itera
             part = item["content"][0]
             empty = {**part, "text": ""}
             yield "", {"type": "response.content_part.added", "sequence_number": next(number), **at, "part": empty}
-            yield "", {"type": "response.output_text.delta", "sequence_number": next(number), **at, "delta": text, "logprobs": []}
-            yield "", {"type": "response.output_text.done", "sequence_number": next(number), **at, "text": text, "logprobs": []}
+            yield (
+                "",
+                {
+                    "type": "response.output_text.delta",
+                    "sequence_number": next(number),
+                    **at,
+                    "delta": text,
+                    "logprobs": [],
+                },
+            )
+            yield (
+                "",
+                {
+                    "type": "response.output_text.done",
+                    "sequence_number": next(number),
+                    **at,
+                    "text": text,
+                    "logprobs": [],
+                },
+            )
             yield "", {"type": "response.content_part.done", "sequence_number": next(number), **at, "part": part}
         elif item["type"] == "function_call":
             at |= {"item_id": item["id"]}
-            yield "", {"type": "response.function_call_arguments.delta", "sequence_number": next(number), **at, "delta": item["arguments"]}
-            yield "", {"type": "response.function_call_arguments.done", "sequence_number": next(number), **at, "arguments": item["arguments"]}
-        yield "", {"type": "response.output_item.done", "sequence_number": next(number), "output_index": k, "item": item}
+            yield (
+                "",
+                {
+                    "type": "response.function_call_arguments.delta",
+                    "sequence_number": next(number),
+                    **at,
+                    "delta": item["arguments"],
+                },
+            )
+            yield (
+                "",
+                {
+                    "type": "response.function_call_arguments.done",
+                    "sequence_number": next(number),
+                    **at,
+                    "arguments": item["arguments"],
+                },
+            )
+        yield (
+            "",
+            {"type": "response.output_item.done", "sequence_number": next(number), "output_index": k, "item": item},
+        )
     yield "response.completed", {"type": "response.completed", "sequence_number": next(number), "response": whole}
 
 
@@ -304,7 +344,15 @@ def _gemini(script: Script, body: dict[str, Any], model: str) -> Iterator[tuple[
         "totalTokenCount": sent.input + sent.output,
     }
     candidate = {"content": {"role": "model", "parts": content}, "finishReason": "STOP", "index": 0}
-    yield None, {"candidates": [candidate], "usageMetadata": usage, "modelVersion": model, "responseId": f"r{len(script.sent)}"}
+    yield (
+        None,
+        {
+            "candidates": [candidate],
+            "usageMetadata": usage,
+            "modelVersion": model,
+            "responseId": f"r{len(script.sent)}",
+        },
+    )
 
 
 def served(script: Script, port: int = 0, log: list[str] | None = None) -> ThreadingHTTPServer:
@@ -365,5 +413,5 @@ def served(script: Script, port: int = 0, log: list[str] | None = None) -> Threa
             """Write nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     return server

@@ -62,7 +62,7 @@ def agents() -> list[Agent]:
 
 
 def installed_in(cache: Path, package: str) -> Path:
-    return cache / "packages" / package.split()[0].replace("/", "+")
+    return cache / "packages" / package.split(maxsplit=1)[0].replace("/", "+")
 
 
 def programs(cache: Path, agent: Agent) -> list[Path]:
@@ -107,7 +107,11 @@ def trial(agent: Agent, cache: Path) -> dict[str, Any]:
     path = os.pathsep.join([*map(str, programs(cache, agent)), "/usr/local/bin", "/usr/bin", "/bin"])
     environment = {"HOME": str(home), "PATH": path, "LANG": "C.UTF-8", "TERM": "dumb", "CI": "1", "SHELL": "/bin/bash"}
     environment |= {name: filled(value, names) for name, value in agent.env.items()}
-    for git in (["init", "-q", "-b", "main"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "notes"]):
+    for git in (
+        ["init", "-q", "-b", "main"],
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "notes"],
+    ):
         subprocess.run(["git", *git], cwd=folder, env=environment, check=True)
     for name, text in agent.files.items():
         file = Path(filled(name, names))

@@ -22,6 +22,7 @@ from tests.formats.codex_rows import (
     meta,
     one,
     prompt,
+    row,
     says,
     texts,
     tokens,
@@ -119,3 +120,23 @@ def patched(*between: ROW, said: str = "Exit code: 0\nWall time: 0 seconds\nOutp
 def test_a_patch_that_failed_changed_nothing(session: Session) -> None:
     assert session.edits == []
     assert session.tool_calls[0].status in ("error", "rejected")
+
+
+def test_usage_records_count_where_there_are_no_counts() -> None:
+    """With what was written into the cache, which newer models charge for."""
+
+    def used(total: tuple[int, ...], last: tuple[int, ...]) -> ROW:
+        names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
+        both = {"thread_token_usage": total, "usage": last}
+        return row("token_usage_record", **{k: dict(zip(names, v, strict=True)) for k, v in both.items()})
+
+    first, second = used((100, 30, 20, 5), (100, 30, 20, 5)), used((250, 80, 20, 11), (150, 50, 0, 6))
+    rows = (meta(), context(), prompt("a"), says(), first, prompt("b"), says(), second, second)
+    session = one(*rows)
+    assert [(s.input_tokens, s.cache_read_tokens, s.cache_write_tokens, s.output_tokens) for s in session.steps] == [
+        (50, 30, 20, 5),
+        (100, 50, 0, 6),
+    ]
+    assert not texts(session, "unknown")
+    counted = one(*rows, tokens((250, 80, 11, 0), (150, 50, 6, 0)))
+    assert sum(s.output_tokens or 0 for s in counted.steps) == 11

@@ -42,7 +42,9 @@ def calls(call_id: str, name: str, **arguments: Any) -> ROW:
     return says("assistant", None, tool_calls=json.dumps([call]))
 
 
-def sessions_of(tmp_path: Path, sessions: list[tuple[ROW, list[ROW]]], usage: list[tuple[Any, ...]] = []) -> list[Session]:
+def sessions_of(
+    tmp_path: Path, sessions: list[tuple[ROW, list[ROW]]], usage: tuple[tuple[Any, ...], ...] = ()
+) -> list[Session]:
     path = tmp_path / "state.db"
     with closing(sqlite3.connect(path)) as db:
         db.executescript(SCHEMA)
@@ -68,7 +70,7 @@ def test_a_session_has_its_words_calls_place_and_tokens_by_model(tmp_path: Path)
     answered = says("tool", '{"output": "no such file", "exit_code": 2, "error": null}', tool_call_id="c1")
     talk = [says("user", "Chart the bay"), calls("c1", "terminal", command="ls bay"), answered,
             says("assistant", "Done", finish_reason="stop")]  # fmt: skip
-    usage = [("s1", "m-1", "", 860, 206, 1200, 0, 28), ("s1", "m-0", "title_generation", 40, 5, 0, 0, 0)]
+    usage = (("s1", "m-1", "", 860, 206, 1200, 0, 28), ("s1", "m-0", "title_generation", 40, 5, 0, 0, 0))
     (session,) = sessions_of(tmp_path, [({"id": "s1", "title": "Bay", "cwd": "/w", "git_branch": "tide"}, talk)], usage)
     assert (session.session_id, session.title, session.cwd, session.branch) == ("s1", "Bay", "/w", "tide")
     assert session.started_at == int(START * 1_000_000)

@@ -113,6 +113,10 @@ _BY_DESIGN = {
     **{f"cline/task {name}": _FIGURES for name in ("environment_history", "files_in_context", "model_usage")},
     "codex/fork response_item:payload.content": _COPY,
     "codex/forks response_item:payload.content": _COPY,
+    "codex/newer.jsonl event_msg:payload.item.content": "the item has records of its own",
+    "codex/newer.jsonl event_msg:payload.item.parsed_cmd": "the item has records of its own",
+    "codex/newer.jsonl response_item:payload.internal_chat_message_metadata_passthrough"
+    ".content_item_metadata": _FIGURES,
     "codex/session.jsonl compacted:payload.replacement_history": "the messages before, again",
     "codex/session.jsonl compacted:payload.replacement_history[].content": "the messages before, again",
     "codex/session.jsonl event_msg:payload.result.Ok.content": "the output of the call, which has a record of its own",
@@ -128,6 +132,7 @@ _BY_DESIGN = {
     "gemini-cli/log.jsonl gemini:thoughts": _COPY,
     "gemini-cli/log.jsonl gemini:toolCalls": _COPY,
     "gemini-cli/log.jsonl gemini:toolCalls[].result": "the answers of sibling calls stand with each of them",
+    "gemini-cli/newer.jsonl gemini:toolCalls[].result": "the answers of sibling calls stand with each of them",
     "gemini-cli/menu.json messages[].toolCalls[].result": "the answers of sibling calls stand with each of them",
     **{f"harbor/{place}": _FIGURES for place in ("job agents", "job datasets", "steps agents", "steps tasks")},
     "harbor/steps ": "what was collected from the container: its files have records of their own",
@@ -139,6 +144,10 @@ _BY_DESIGN = {
     "lab-repository/mended.jsonl message.pieces": "the lab's own log, in which a piece is its text",
     "lab-retry/recovered.jsonl message.pieces": "the lab's own log, in which a piece is its text",
     **{f"mistral-vibe/session [].{place}": _COPY for place in ("content", "detail.input.content")},
+    **{
+        f"mini-swe-agent/run.traj.json messages[].extra.response.choices{place}": "the model's answer again, as it came"
+        for place in ("", "[].message.tool_calls")
+    },
     "mistral-vibe/session [].state.output._meta.mistralai.vibe.sdk.search_replace.blocks": "no line is in the change",
     **{
         f"openhands/conversation stats.usage_to_metrics.{place}": _FIGURES
@@ -152,7 +161,8 @@ _BY_DESIGN = {
     "otel-genai/odd.json resourceSpans": "the records are the spans, which it lacks",
     "otel-genai/odd.json resourceSpans[].scopeSpans": "the records are the spans, which it lacks",
     "antigravity/home PLANNER_RESPONSE:tool_calls": _COPY,
-    "factory-droid/settled tags": _FIGURES,
+    **{f"factory-droid/{name} tags": _FIGURES for name in ("run", "settled")},
+    "hermes/database.json usage": _FIGURES,
     "hermes/session.json tools": "the tools that were offered",
     "opencode/second.json messages[].content[].state.metadata.files": _FIGURES,
     "pi/family message:message.content": _COPY,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.upstream.compare import places, samples_of
 
 from agentsignals.cli import main
 from agentsignals.formats import formats
@@ -44,10 +46,33 @@ def test_what_is_new_is_a_field_that_no_file_had(value: Any, met: set[str]) -> N
 
 
 def test_a_list_of_fields_is_read_as_it_is_written() -> None:
-    for path in Path(fields.__file__).parent.glob("*.txt"):
+    lists = [*vocabulary.FOLDER.glob("*.txt")]
+    assert lists
+    for path in lists:
         text = path.read_text(encoding="utf-8")
-        assert fields.written(fields.parsed(text)) == text, path.name
+        words = fields.parsed(text)
+        known = {place for place in vocabulary.places_of(words) if re.search(rf"(?m)^{_line_of(place)}~", text)}
+        assert known and vocabulary.written(words, known) == text, path.name
         assert path.stem in formats()
+
+
+def _line_of(place: str) -> str:
+    """A pattern of the line of a vocabulary up to a field's name."""
+    above, _, name = place.rpartition(".")
+    return rf"{re.escape(above or '.')}: (?:\S+ )*{re.escape(name)}"
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in vocabulary.FOLDER.glob("*.txt")))
+def test_a_field_counts_as_read_only_if_a_sample_has_it(name: str) -> None:
+    text = (vocabulary.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    words = fields.parsed(text)
+    read = {p for p in vocabulary.places_of(words) if not re.search(rf"(?m)^{_line_of(p)}~", text)}
+    met: set[str] = set()
+    for files in samples_of(name):
+        for _, records, _ in files:
+            for record in records:
+                met |= {re.sub(r"\[[^\]]*\]", "", place.partition(": ")[2]) for place, _ in places(record, name)}
+    assert not read - met
 
 
 def test_of_a_long_file_some_records_are_looked_at() -> None:

@@ -148,7 +148,7 @@ def test_what_lies_in_an_agents_folder_says_so(tmp_path: Path, monkeypatch: pyte
 
 
 def test_no_agent_is_both_read_and_not() -> None:
-    also = {"hermes", "windsurf"}  # what they keep is not read; exports of it, and what a hook writes, are
+    also = {"windsurf"}  # what it keeps is not read; what a hook writes is
     assert set(unread_homes()) & set(homes()) == also
 
 

@@ -149,7 +149,7 @@ MOST_FIELDS, MOST_DEPTH, MOST_ITEMS, LONGEST_CHARS = 8, 8, 4, 100
 """Limits: names kept of a file, depth, items of a list, characters of a name."""
 IS_FIELD = re.compile(r"(?!.*[0-9]{4})[A-Za-z_$][A-Za-z0-9_$-]{0,39}\Z")
 """Names of fields. Other keys are data (paths, ids, words)."""
-_LEFT_OUT = "*"
+_LEFT_OUT, NOT_READ = "*", "~"
 
 
 def unknown_fields(name: str, data: bytes, sha256: str) -> list[str]:
@@ -179,7 +179,8 @@ def vocabulary(name: str) -> Vocabulary | None:
 
 
 def parsed(text: str) -> Vocabulary:
-    """Parse a vocabulary: a line a path, with its fields; `*` if the keys are data."""
+    """Parse a vocabulary: a line a path, with its fields; `*` if the keys are data. `~` marks a field that is known and
+    not read, or in no sample."""
     root: Vocabulary = {}
     for line in text.splitlines():
         place, _, names = line.partition(": ")
@@ -190,20 +191,8 @@ def parsed(text: str) -> Vocabulary:
         if names == _LEFT_OUT:
             node[last] = None
         else:
-            node[last].update({name: {} for name in names.split()})
+            node[last].update({name.rstrip(NOT_READ): {} for name in names.split()})
     return root
-
-
-def written(words: Vocabulary, place: str = "") -> str:
-    """Return the text of a vocabulary."""
-    lines = [f"{place or '.'}: {' '.join(sorted(words))}\n"]
-    for name in sorted(words):
-        below = f"{place}.{name}" if place else name
-        if words[name] is None:
-            lines.append(f"{below}: {_LEFT_OUT}\n")
-        elif words[name]:
-            lines.append(written(words[name], below))
-    return "".join(lines)
 
 
 def walk(value: Any, words: Vocabulary, place: str, met: set[str], depth: int) -> None:

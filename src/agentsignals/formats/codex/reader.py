@@ -256,6 +256,7 @@ class Reader:
             records.McpEnd: self._mcp_end,
             records.ExecEnd: self._process_end,
             records.TokenCount: lambda body, at: self.models.count(body.info, at) if body.info is not None else None,
+            **({} if outline.has_counts else {records.UsageRecord: self._used}),
             records.UserMessage: self._prompt,
             records.AgentMessage: self._agent_text,
             **dict.fromkeys((*records.STARTED, *records.ENDED, records.TurnAborted), self._task),
@@ -284,11 +285,16 @@ class Reader:
             self.builder.line = line
             self._event("unknown", records.kind_of(record)[:80], logged_iso(record.timestamp))
 
+    def _used(self, body: records.UsageRecord, at: int | None) -> None:
+        self.models.count(records.TokenInfo(body.thread_token_usage, body.usage), at)
+
     def copied(self, record: records.Record) -> None:
         """Take a copy of another session's record. Only what it says of the state at the fork counts."""
         body = record.payload
         if isinstance(body, records.TokenCount) and body.info is not None:
             self.models.skip(body.info)
+        elif isinstance(body, records.UsageRecord):
+            self.models.skip(records.TokenInfo(body.thread_token_usage))
         elif isinstance(body, records.TurnContext) and body.model:
             self.models.named(body.model)
 

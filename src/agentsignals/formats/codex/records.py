@@ -148,6 +148,14 @@ class Usage(Struct, gc=False):
     cached_input_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_output_tokens: int | None = None
+    cache_write_input_tokens: int | None = None
+
+
+class UsageRecord(Struct, gc=False):
+    """The same as a count, from 0.171 on. It is read where a session has no counts."""
+
+    usage: Usage | None = None
+    thread_token_usage: Usage | None = None
 
 
 class TokenInfo(Struct, gc=False):
@@ -314,6 +322,10 @@ class _World(Record, tag="world_state"):
     payload: Quiet
 
 
+class _Used(Record, tag="token_usage_record"):
+    payload: UsageRecord
+
+
 class _Unknown(Record):
     kind: str = ""
 
@@ -329,7 +341,7 @@ class _Kind(Struct, gc=False):
 
 
 DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(
-    Union[_Item, _Event, _Meta, _Context, _Compacted, _World]  # noqa: UP007  (as a value, typed as its base)
+    Union[_Item, _Event, _Meta, _Context, _Compacted, _World, _Used]  # noqa: UP007  (as a value, typed as its base)
 )
 _decode_plain = msgspec.json.Decoder(_Plain).decode
 _decode_kind = msgspec.json.Decoder(_Kind).decode
@@ -338,6 +350,7 @@ _KINDS: dict[type[Struct], str] = {
     TurnContext: "turn_context",
     Compacted: "compacted",
     Quiet: "world_state",
+    UsageRecord: "token_usage_record",
     **{shape: f"response_item.{tag_of(shape)}" for shape in _items},
     **{shape: f"event_msg.{tag_of(shape)}" for shape in _events},
 }
@@ -377,7 +390,7 @@ class Outline:
         """Working folders, as often as they are told."""
         self.prompts: set[str] = set()
         """Texts of all `user_message` events. In a session without such events items are all there is."""
-        self.is_metered = self.answers_in_items = False
+        self.has_counts = self.is_metered = self.answers_in_items = False
 
     def look(self, records: Iterable[Record]) -> None:
         shapes: defaultdict[type, list[Any]] = defaultdict(list)
@@ -391,5 +404,6 @@ class Outline:
         self.headers += [record.payload for record in shapes[SessionMeta]]
         self.folders += [record.payload.cwd for record in shapes[TurnContext] if record.payload.cwd]
         self.prompts.update(record.payload.message.strip() for record in shapes[UserMessage])
-        self.is_metered |= any(record.payload.info is not None for record in shapes[TokenCount])
+        self.has_counts |= any(record.payload.info is not None for record in shapes[TokenCount])
+        self.is_metered |= self.has_counts or UsageRecord in shapes
         self.answers_in_items |= any(record.payload.role == "assistant" for record in shapes[Message])

@@ -58,8 +58,8 @@ _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_to
 def sessions(ask: Ask) -> Iterator[Held]:
     """Yield every session with the time of its last message."""
     query = (
-        "SELECT s.id, max(m.timestamp), count(m.id), max(m.id) FROM sessions s LEFT JOIN messages m ON m.session_id = s.id"
-        " GROUP BY s.id ORDER BY s.id"
+        "SELECT s.id, max(m.timestamp), count(m.id), max(m.id) FROM sessions s"
+        " LEFT JOIN messages m ON m.session_id = s.id GROUP BY s.id ORDER BY s.id"
     )
     for session_id, changed, rows, last in ask(query):
         yield Held(session_id, int((changed or 0) * 1000), rows, whole_of(last))
@@ -81,7 +81,11 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
 
 DATABASE = Database(
     columns={"sessions": _SESSION, "messages": ("id", "session_id", *_MESSAGE)},
-    some_have={"sessions": (*_PLACE, *_TOKENS), "messages": _STATE, "session_model_usage": ("session_id", "model", *_TOKENS)},
+    some_have={
+        "sessions": (*_PLACE, *_TOKENS),
+        "messages": _STATE,
+        "session_model_usage": ("session_id", "model", *_TOKENS),
+    },
     sessions=sessions,
     document=document,
 )

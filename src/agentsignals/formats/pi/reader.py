@@ -354,6 +354,8 @@ class Reader(Conversation):
             self.builder.event("command_output", shown, at, None, self.thread, len(output))
         elif message.role in ("custom", "hookMessage"):  # extension messages of v2 and of early v3
             self.event("notification", _text(message.content), at)
+        elif message.role == "system":  # of 1.6; its words are in sections
+            self.event("meta", _text(message.content) or "system prompt", at)
         else:
             self.event("unknown", f"message.{message.role}"[:80], at)
 
