@@ -606,7 +606,7 @@ def loss(cause: str, usd: float, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("losses", "says", "advises", "saves"),
     [
-        ([("settings", 3.0), ("work", 0.1)], "a change of thinking or effort (1 times)", "Change thinking", 3.0),
+        ([("settings", 3.0), ("work", 0.1)], "a change of thinking or effort (once)", "Change thinking", 3.0),
         ([("model", 2.0), ("skill", 2.0)], "a skill or slash command", "Choose the model", 4.0),
         ([("interruption", 4.0)], "an interruption", "after you interrupt", 4.0),
         ([("prompt", 4.0)], "a new prompt with no other logged change", "Providers also drop caches early", None),
@@ -638,6 +638,7 @@ def test_advice_on_missed_caches_names_what_came_before_them(
         ),
         ([loss("rebuilt", 5.0, pause_s=1500, longer_usd=4.5)], "Reply within five minutes", 4.6),
         ([loss("rebuilt", 5.0, pause_s=1500, longer_usd=None)], "Reply within five minutes", 4.6),
+        ([loss("rebuilt", 5.0, pause_s=1500, longer_usd=0.0)], "Reply within five minutes", 4.6),
         ([loss("rebuilt", 2.5, pause_s=1500), loss("rebuilt", 2.5, pause_s=9000)], "After a pause", 2.3 - 0.1 + 2.5),
     ],
 )
@@ -650,10 +651,42 @@ def test_advice_on_expired_caches_goes_by_their_life(losses: list[dict[str, Any]
 
 
 def test_what_can_not_be_told_names_the_agents() -> None:
-    base = {"cost_usd": None, "visible_output_tokens": 9}
+    base = {"cost_usd": None, "visible_output_tokens": 9, "has_tokens": False}
     sessions = [{"session_id": str(n), "agent": f"agent-{n // 2}" if n else None, **base} for n in range(80)]
     for made in made_of("data_quality", sessions=sessions, artifacts=[]).values():
         assert "(agent-1 2, agent-10 2, " in made.sentence and "…)" in made.sentence and len(made.sentence) < 400
+
+
+@pytest.mark.parametrize(
+    ("rows", "why", "do"),
+    [
+        ([("kiro", None, False)], "the log lacks token usage (kiro 1).", "Read totals"),
+        ([("codex", "new-1", True)], "no price of the model is known (new-1 1).", "prices.toml"),
+        (
+            [("kiro", None, False), ("codex", "new-1", True), ("pi", "new-1", True)],
+            "the log lacks token usage (kiro 1); no price of the model is known (new-1 2).",
+            "prices.toml",
+        ),
+    ],
+)
+def test_an_unknown_cost_says_whether_tokens_or_a_price_are_missing(
+    rows: list[tuple[str, str | None, bool]], why: str, do: str
+) -> None:
+    base = {"cost_usd": None, "visible_output_tokens": None}
+    sessions = [
+        {"session_id": str(n), "agent": agent, "model": model, "has_tokens": has_tokens, **base}
+        for n, (agent, model, has_tokens) in enumerate(rows)
+    ]
+    made = made_of("data_quality", sessions=sessions, artifacts=[])["data-quality.unpriced"]
+    assert made.sentence.endswith(why) and do in made.do
+
+
+def test_what_one_session_paid_is_as_sure_as_one_session() -> None:
+    bill = [{"session_id": f"s{n}", "cost_usd": 10.0, BOUND: None} for n in range(40)]
+    charges = [{"session_id": f"s{n}", "cause": "rebuilt", "cost_usd": 1.0 if n < 20 else 0.001} for n in range(40)]
+    assert made_of("money", bill=bill, charges=charges, losses=[])["money.rebuilt"].n == 20
+    alone = made_of("money", bill=bill, charges=[charges[0] | {"cost_usd": 90.0}], losses=[])["money.rebuilt"]
+    assert alone.n == 1 and alone.share == 0.225 and said(alone) == []
 
 
 def test_a_reason_that_says_nothing_is_not_said() -> None:

@@ -188,7 +188,8 @@ def _of_rebuilt(usd: float, losses: list[Row]) -> Advice:
     lost = fsum(row["cost_usd"] for row in losses)
     within = [row for row in losses if row["lives_s"] < row["pause_s"] <= LONG_LIFETIME_S]
     later = fsum(row["cost_usd"] for row in losses if row["pause_s"] > LONG_LIFETIME_S)
-    offered = [row for row in within if row["longer_usd"] is not None and row["read_usd"] is not None]
+    # Where nothing is paid for writing to a cache, none of an hour is offered either.
+    offered = [row for row in within if row["longer_usd"] and row["read_usd"] is not None]
     costs = {row["session_id"]: row["longer_usd"] for row in offered}
     net = fsum(row["cost_usd"] - row["read_usd"] for row in offered) - fsum(costs.values())
     if not losses:
@@ -221,13 +222,17 @@ def _of_missed(usd: float, losses: list[Row]) -> Advice:
     of = {act: fsum(by_act[act]) for act in acts}
     named = [act for act in acts if of[act] >= _OFTEN * lost] or acts[:1]
     shows = "; ".join(
-        f"{formatted(of[act] / lost, 'share')} of it followed {_AFTER[act][0]} ({len(by_act[act]):,} times)"
+        f"{formatted(of[act] / lost, 'share')} of it followed {_AFTER[act][0]} ({_times(len(by_act[act]))})"
         for act in named
     )
     do = [act for act in named if _AFTER[act][1]]
     if not do:
         return Advice(_NOTHING_SEEN, 0.0, shows)
     return Advice(". ".join(_AFTER[act][1] for act in do), min(fsum(of[act] for act in do), usd), shows)
+
+
+def _times(n: int) -> str:
+    return "once" if n == 1 else f"{n:,} times"
 
 
 _COMPACT = "Start a new session for a new task before the context is full"
@@ -288,7 +293,7 @@ def money(inputs: Inputs) -> list[Answer]:
     made = []
     for cause in _CAUSES:
         usd = inputs.paid[cause.name]
-        size = fsum(usd.values())
+        size, paying = fsum(usd.values()), sum(part >= CENT for part in usd.values())
         share = size / total
         advice = cause.advise(size, lost[cause.name])
         if cause.name in ("rebuilt", "missed"):
@@ -300,12 +305,12 @@ def money(inputs: Inputs) -> list[Answer]:
             Answer(
                 id=f"money.{cause.name.replace('_', '-')}",
                 sentence=f"{formatted(size, 'usd')} ({at_most}{formatted(share, 'share')} of the bill)"
-                f" {cause.words}, in {sum(part >= CENT for part in usd.values()):,} of {len(bill):,} sessions.",
+                f" {cause.words}, in {paying:,} of {len(bill):,} sessions.",
                 details=f"{advice.shows}." if advice.shows else "",
                 size=size,
                 unit="USD",
                 share=share if share >= cause.least else 0.0,
-                n=len(bill),
+                n=paying,
                 cause=evidence,
                 part="cost_usd",
                 do=f"{advice.do}." if advice.do else "",
@@ -406,7 +411,7 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
     def most(calls: list[Row]) -> str:
         paths = Counter(row["path"] or row["name"] for row in calls)
         often = f", most often {safe_name(paths.most_common(1)[0][0])}" if paths else ""
-        return f"{len(calls):,} times{often}"
+        return f"{_times(len(calls))}{often}"
 
     made = []
     for kind, (words, do) in _KINDS.items():
@@ -424,7 +429,7 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
                 size=size,
                 unit="USD",
                 share=size / total,
-                n=len(bill),
+                n=sum(part >= CENT for part in usd.values()),
                 cause=_split_by_row(kind, asked, "result_tokens"),
                 part="cost_usd",
                 do=f"{do}.",
@@ -474,24 +479,29 @@ def data_quality(inputs: Inputs) -> list[Answer]:
     if not sessions:
         return []
 
-    def agents(rows: list[Row]) -> str:
-        return safe_excerpt(listing(Counter(row["agent"] or "unnamed" for row in rows)))
+    def listed(rows: list[Row], column: str = "agent") -> str:
+        return safe_excerpt(listing(Counter(row[column] or "unnamed" for row in rows)))
 
     n = len(sessions)
     unpriced = [row for row in sessions if row["cost_usd"] is None]
+    silent, unlisted = ([row for row in unpriced if row["has_tokens"] is has_tokens] for has_tokens in (False, True))
+    why = [f"the log lacks token usage ({listed(silent)})"] if silent else []
+    why += [f"no price of the model is known ({listed(unlisted, 'model')})"] if unlisted else []
     low = [row for row in sessions if row[BOUND] is not None]
     answers = []
     for name, affected, words, do in (
         (
             "unpriced",
             unpriced,
-            f"have no known cost ({agents(unpriced)}): the log lacks token usage, or the model has no known price",
-            "Add the agent's own logs. Run `agentsignals report --study cost` to see the reasons.",
+            f"have no known cost: {'; '.join(why)}",
+            "Write the price into `prices.toml` (docs/prices.md)."
+            if unlisted
+            else "Read totals as without these sessions.",
         ),
         (
             "output",
             low,
-            f"under-report output tokens ({agents(low)}), so their cost is a lower bound",
+            f"under-report output tokens ({listed(low)}), so their cost is a lower bound",
             "Read output and cost of these agents as lower bounds.",
         ),
     ):

@@ -40,7 +40,9 @@ SELECT session_id, seq, turn FROM events WHERE kind = 'compaction'
 SELECT session_id, seq, name, path, result_tokens FROM tool_calls WHERE result_tokens > 0
 
 -- name: data_quality.sessions
-SELECT session_id, agent, cost_usd, visible_output_tokens FROM sessions ORDER BY session_id
+SELECT session_id, agent, model, cost_usd, visible_output_tokens,
+  input_tokens IS NOT NULL AND output_tokens IS NOT NULL AS has_tokens
+FROM sessions ORDER BY session_id
 
 -- name: data_quality.artifacts
 SELECT sum(records) AS records, sum(skipped) AS skipped
