@@ -8,7 +8,7 @@ ENGINES_VENV := .venv-engines
 LAB_TESTS := tests/lab tests/sandbox
 NOT_THE_LAB := $(addprefix --ignore=,$(LAB_TESTS))
 ENGINES_TESTS := tests/ingest/test_engine.py tests/sources/test_s3.py tests/store/test_remote.py
-CODE := src tests docs benchmarks
+CODE := src tests docs benchmarks conformance
 
 # What a shell may have set for other programs: Python's own would be another's, and pip would install elsewhere.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS PYTEST_ADDOPTS PIP_TARGET PIP_PREFIX PIP_ROOT
@@ -22,7 +22,7 @@ OURS := $(PIP) --no-deps --no-build-isolation --editable .
 COMPILE := .venv-tools/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-annotate --custom-compile-command 'make lock' pyproject.toml $(ARGS)
 
-.PHONY: help demo test test-slow test-nightly test-lab test-engines fuzz check format-check lint types docs-check docs notebooks site golden bench growth gate watch-upstream lock audit clean
+.PHONY: help demo test test-slow test-nightly test-lab test-engines fuzz check format-check lint types docs-check docs conformance notebooks site golden bench growth gate watch-upstream lock audit clean
 .DELETE_ON_ERROR:
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo "make fuzz     damaged files of every format, read and checked; MINUTES=600 for a night"
 	@echo "make check    format, lint, types, generated pages, tests"
 	@echo "make docs     writes the generated pages anew"
+	@echo "make conformance all cases of conformance/; TOOL=ccusage asks another program's; then make docs"
 	@echo "make notebooks runs those of docs/notebooks; what they say is in build/notebooks"
 	@echo "make site     the pages and notebooks as a site in build/site; a broken link fails"
 	@echo "make golden   reads the format samples and the signals of tiny sessions anew; then READ the diff"
@@ -88,6 +89,10 @@ docs-check: $(VENV)/.dev
 docs: $(VENV)/.core
 	$(BIN)/python -m docs.generate
 
+TOOL ?= agentsignals
+conformance: $(VENV)/.core
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m conformance $(TOOL) --save
+
 # Notebooks lie in the repository without what they say, which a change of any number would make stale: here they say it.
 notebooks: $(VENV)/.docs
 	rm -rf build/notebooks
@@ -95,7 +100,7 @@ notebooks: $(VENV)/.docs
 
 site: notebooks
 	rm -rf build/pages && mkdir -p build/pages
-	tar -cf - *.md docs/*.md docs/*/*.md docs/*/*.svg | tar -xf - -C build/pages
+	tar -cf - *.md docs/*.md docs/*/*.md docs/*/*.svg conformance/README.md conformance/LICENSE | tar -xf - -C build/pages
 	cp -R build/notebooks build/pages/docs/notebooks
 	sed 's/\.ipynb)/.md)/g' docs/index.md > build/pages/docs/index.md
 	$(BIN)/zensical build --clean --strict

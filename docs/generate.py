@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
+from conformance import table
+
 from agentsignals.cli import build_parser
 from agentsignals.cli.grammar import doors_table
 from agentsignals.labels.validation import never_validated
@@ -314,6 +316,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "pictures/findings.svg": pictures.findings,
     "pictures/explain.svg": pictures.explained,
     "formats.md": partly.formats_page,
+    "conformance.md": table.page,
     "../README.md": partly.readme,
 }
 

@@ -30,46 +30,6 @@ CREATE INDEX part_message_id_id_idx ON part (message_id, id);
 CREATE INDEX part_session_idx ON part (session_id);
 """
 
-SECOND = """
-CREATE TABLE session_v2 (id text PRIMARY KEY, project_id text NOT NULL, parent_id text, fork_session_id text,
-  fork_boundary text, directory text NOT NULL, title text, version text NOT NULL, cost real DEFAULT 0 NOT NULL,
-  time_created integer NOT NULL, time_updated integer NOT NULL);
-DROP TABLE session_message;
-CREATE TABLE session_message (id text PRIMARY KEY, session_id text NOT NULL, type text NOT NULL, seq integer NOT NULL,
-  time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
-"""
-"""The tables that version 2 adds to a database of version 1."""
-LATER = START + 10_000_000
-
-
-def second(db: sqlite3.Connection, session_id: str, messages: Iterable[Second], born: int = 0, **columns: Any) -> None:
-    """A session of version 2. `born`: milliseconds from `LATER` to its beginning, which is a fork's if it was later."""
-    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'session_v2'").fetchone():
-        db.executescript(SECOND)
-    row = {
-        "id": session_id, "project_id": "global", "directory": "/w", "title": "T", "version": "2.0.8",
-        "time_created": LATER + born, "time_updated": LATER + born, **columns,
-    }  # fmt: skip
-    db.execute(f"INSERT INTO session_v2 ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
-    for seq, (type_, after, data) in enumerate(messages):
-        at = LATER + after
-        time = {"created": at, **({"completed": at + 500} if type_ == "assistant" else {})}
-        held = [f"msg_{session_id}_{seq}", session_id, type_, seq, at, at, json.dumps({**data, "time": time})]
-        db.execute("INSERT INTO session_message VALUES (?, ?, ?, ?, ?, ?, ?)", held)
-
-
-def asks(after: int, text: str) -> Second:
-    return "user", after, {"text": text}
-
-
-def answers(after: int, text: str = "done") -> Second:
-    used = {"input": 100, "output": 50, "reasoning": 5, "cache": {"read": 1000, "write": 0}}
-    facts = {"agent": "build", "model": {"id": "m-2", "providerID": "p"}, "finish": "stop", "cost": 0.01}
-    return "assistant", after, {**facts, "tokens": used, "content": [{"type": "text", "text": text}]}
-
-
-Second = tuple[str, int, dict[str, Any]]
-"""Type, milliseconds after `LATER`, and data of a row of version 2."""
 Message = tuple[dict[str, Any], list[dict[str, Any]]]
 """What a row of `message` holds, and those of its parts."""
 

@@ -87,6 +87,17 @@ def read(source: Input, decode: Decode[T], key: str) -> T | None:
     return salvaged
 
 
+def or_list(type_: Callable[[list[Raw]], T]) -> Decode[T]:
+    """Return a decoder of a document, or of the list that is its first field and stands alone."""
+
+    def decode(data: memoryview | bytes) -> T:
+        is_alone = bytes(data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["
+        whole: Any = records.decoder(list[Raw] if is_alone else type_).decode(data)
+        return type_(whole) if is_alone else whole
+
+    return decode
+
+
 def is_list(data: bytes) -> bool:
     """Return whether a file is one list of objects. JSON Lines may begin with a list, too, as a broken record."""
     if _LIST.match(data) is None:

@@ -1,6 +1,8 @@
 """Antigravity transcripts, of the command line and the editor (design/formats.md#small-formats):
 `brain/<id>/.system_generated/logs/transcript_full.jsonl`, and `transcript.jsonl` with long texts cut."""
 
+import posixpath
+
 from msgspec import structs
 
 from agentsignals.formats import Claim, Format, in_path
@@ -64,4 +66,11 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{session_id}"] if session_id else [], by_folder=not session_id)
 
 
-FORMAT = Format(name="antigravity", marks=(b'"step_index"',), version=2, claims=claims, profile=PROFILE)
+FORMAT = Format(
+    name="antigravity",
+    marks=(b'"step_index"',),
+    version=2,
+    claims=claims,
+    unit=posixpath.dirname,  # a transcript and its short form
+    profile=PROFILE,
+)

@@ -6,6 +6,7 @@ from typing import Any
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
+from agentsignals.formats.documents import inside
 from agentsignals.formats.head import Head
 
 _OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
@@ -33,7 +34,7 @@ PROFILE = tools.Profile(
     expands_imports=True,
     aliases=("claude_code", "claudecode", "claude-agent-sdk"),
     homes=("~/.claude/projects", "~/.config/claude/projects", "$CLAUDE_CONFIG_DIR/projects"),
-    state=("projects/*/sessions-index.json", "projects/*/tool-results/*", "projects/*/memory/*"),
+    state=(*(f"projects/*/{name}" for name in ("sessions-index.json", "tool-results/*", "memory/*", "journal.jsonl")),),
     tools=tools.named(
         (tools.READ, "Read NotebookRead"),
         (tools.SEARCH, "Grep"),
@@ -135,7 +136,8 @@ def claims(head: Head) -> Claim | None:
     if _HANDS_ON in head.data:  # a plan names the session it was made in, so that both are read together at once
         keys += [f"session:{name.decode()}" for name in _MADE_IN.findall(head.data)]
     # A fork or resume holds copies of the other session's records, under a session id of its own.
-    copies = [r["uuid"] for r in records if isinstance(r.get("uuid"), str) and r["uuid"] != "REDACTED"]
+    copies = [inside(r.get("forkedFrom"), "messageUuid") or r.get("uuid") for r in records]
+    copies = [uuid for uuid in copies if isinstance(uuid, str) and uuid != "REDACTED"]
     keys += [f"record:{uuid}" for uuid in copies[:_MOST_RECORD_KEYS]]
     return Claim(keys=list(dict.fromkeys(keys)))
 

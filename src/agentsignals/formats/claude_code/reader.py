@@ -512,13 +512,15 @@ class SessionReader:
         left, rewinds = self.branches.left, self.branches.rewinds
         left_from: int | None = None  # the first event of the branch that is read
         for n, (line_number, line) in enumerate(zip(file.numbers, lines, strict=True)):
-            key = line.uuid
+            origin = string(inside(line.forked_from, "messageUuid")) if line.forked_from is not None else None
+            key = origin or line.uuid
             if key is None or key == REDACTED:
                 key = content_key(line, before, occurrences)
             else:
                 before = key
             if key is not None:
-                if (earlier := seen.get(key)) is not None and not earlier.is_copied_by(line, session_id):
+                earlier = seen.get(key)
+                if earlier is not None and origin is None and not earlier.is_copied_by(line, session_id):
                     key = f"{session_id}|{line.timestamp}|{key}"
                     earlier = seen.get(key)
                 if earlier is not None:

@@ -131,6 +131,8 @@ class Line(Struct, gc=False, rename="camel", kw_only=True):
     attachment: Attachment | None = None
     uuid: str | None = None
     parent_uuid: str | None = None
+    forked_from: object = None
+    """In a copied record: the session and id of the original. A fork may have an id of its own for the copy."""
     logical_parent_uuid: str | None = None
     timestamp: str | None = None
     tool_use_result: ToolUseResult = None

@@ -223,7 +223,7 @@ def _times(timing: object) -> Times:
 
 
 def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Record]) -> Attempt:
-    config = result.get("config")
+    config, served = result.get("config"), inside(result.get("agent_result"), "model_usage")
     part = Attempt(
         root=root,
         scope="trial",
@@ -234,7 +234,7 @@ def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Recor
         knobs=_trial_knobs(
             config, _dataset(string(result.get("source")), config, root, jobs), result.get("agent_info")
         ),
-        observed=_served(result.get("agent_result")),
+        observed={"model_id": next(iter(served))} if isinstance(served, dict) and len(served) == 1 else {},
         kinds=["result_json", "harbor_result"],
     )
     _configure(source, part)
@@ -287,12 +287,6 @@ def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Recor
         text += f", {part.output_tokens} out, cost {part.cost_usd}"
         part.statements += source.states(text, ["input_tokens", "output_tokens", "cache_read_tokens", "cost_usd"])
     return part
-
-
-def _served(used: object) -> dict[str, Any]:
-    """Return the model that had all calls, for trials whose configuration names none."""
-    models = inside(used, "model_usage")
-    return {"model_id": next(iter(models))} if isinstance(models, dict) and len(models) == 1 else {}
 
 
 def _trial_knobs(config: _Record | None, dataset: str | None, info: _Record | None) -> dict[str, Any]:

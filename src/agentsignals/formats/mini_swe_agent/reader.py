@@ -12,7 +12,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, number, whole
 from agentsignals.formats.builder import RESULT_CHARS_KEPT
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import each, inside, string, tally
+from agentsignals.formats.documents import each, inside, or_list, string, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.instances import canonical, of_submission, repo_of, root_of, run_of, run_of_model, stem_of
 from agentsignals.formats.mini_swe_agent import PROFILE
@@ -120,7 +120,7 @@ def read(inputs: list[Input]) -> Reading:
     """Read each file as an attempt of its own."""
     reading = Reading()
     for source in inputs:
-        document = read_document(source, _decode, "messages")
+        document = read_document(source, or_list(Document), "messages")
         if document is None:
             continue
         messages = each(document.messages, decoder(Message).decode, source.artifact)
@@ -134,14 +134,6 @@ def read(inputs: list[Input]) -> Reading:
         reading.sessions.append(reader.builder.finish())
         reading.attempts.append(reader.attempt(max(len(messages), 1)))
     return reading
-
-
-def _decode(data: memoryview | bytes) -> Document:
-    """Decode a document, or a bare list of messages."""
-    if bytes(data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[":
-        return Document(decoder(list[Raw]).decode(data))
-    document: Document = decoder(Document).decode(data)
-    return document
 
 
 class Reader(Conversation):

@@ -84,9 +84,11 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
             info |= {name: value if name != "revert" else json_of(value) for name, value in origin.items()}
     yield b'{"info":' + msgspec.json.encode(info) + b',"messages":['
     read = set(_tables(ask))
+    query = "SELECT id, type, seq, data FROM session_message WHERE session_id = ? ORDER BY seq, id"
+    second = ask(query, own_id) if "session_message" in read else ()
     pieces = chain(
         _of_first(ask, own_id) if "message" in read else (),
-        _of_second(ask, own_id) if "session_message" in read else (),
+        (b"," + _with_ids(data, {"id": plain(i), "type": plain(type_), "seq": n}) for i, type_, n, data in second),
     )
     yield next(pieces, b",")[1:]
     yield from pieces
@@ -109,12 +111,6 @@ def _of_first(ask: Ask, own_id: object) -> Iterator[bytes]:
             for (part,) in ask("SELECT data FROM part WHERE rowid = ?", row)
         )
         yield b"]}"
-
-
-def _of_second(ask: Ask, own_id: object) -> Iterator[bytes]:
-    query = "SELECT id, type, seq, data FROM session_message WHERE session_id = ? ORDER BY seq, id"
-    for message_id, type_, seq, data in ask(query, own_id):
-        yield b"," + _with_ids(data, {"id": plain(message_id), "type": plain(type_), "seq": seq})
 
 
 def _with_ids(data: object, ids: dict[str, object]) -> bytes:

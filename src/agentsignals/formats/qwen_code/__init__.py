@@ -4,12 +4,12 @@ Its records have the ids of Claude Code's and the messages of Gemini's API.
 """
 
 import re
-from typing import Any
 
 from msgspec import structs
 
 from agentsignals.formats import Claim, Format, gemini_cli
 from agentsignals.formats import profile as tools
+from agentsignals.formats.documents import inside
 from agentsignals.formats.head import Head
 
 PROFILE = structs.replace(
@@ -50,15 +50,13 @@ _LONG_FIRST_LINE = re.compile(
 def claims(head: Head) -> Claim | None:
     """Recognize `parentUuid` and `sessionId` with messages that have `parts`, or with the program's state."""
     named = [r for r in head.records if "parentUuid" in r and isinstance(r.get("sessionId"), str)]
-    if any(_has_parts(r) or ("systemPayload" in r and r.get("type") == "system") for r in named):
-        return Claim(keys=list(dict.fromkeys(f"session:{r['sessionId']}" for r in named)))
+    messages = [m for r in named if isinstance(m := r.get("message"), dict)]
+    has_parts = any(isinstance(m.get("parts"), list) and "content" not in m for m in messages)
+    if has_parts or any("systemPayload" in r and r.get("type") == "system" for r in named):
+        ids = [r["sessionId"] for r in named] + [inside(r.get("forkedFrom"), "sessionId") for r in named]
+        return Claim(keys=list(dict.fromkeys(f"session:{name}" for name in ids if isinstance(name, str))))
     long = _LONG_FIRST_LINE.match(head.data) if not head.records else None
     return Claim(keys=[f"session:{long[1].decode('utf-8', 'replace')}"]) if long else None
-
-
-def _has_parts(record: dict[str, Any]) -> bool:
-    message = record.get("message")
-    return isinstance(message, dict) and isinstance(message.get("parts"), list) and "content" not in message
 
 
 FORMAT = Format(name="qwen-code", marks=(b'"parts"', b'"systemPayload"'), version=1, claims=claims, profile=PROFILE)

@@ -8,7 +8,7 @@ from agentsignals.changes.hunks import created, of_whole_file, rewrites, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import count
 from agentsignals.formats.conversation import ROOT, Conversation, path_to_root
-from agentsignals.formats.documents import as_text, by_session, once, string
+from agentsignals.formats.documents import as_text, by_session, inside, once, string
 from agentsignals.formats.gemini_cli.reader import REFERENCED, outcome
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import SHELL
@@ -135,10 +135,15 @@ _ABORTED = "Request was aborted."
 def read(inputs: list[Input]) -> Reading:
     """Read a group of files. Those of one session are united by record id."""
     reading = Reading()
-    for session_id, files in sorted(by_session(inputs, _File).items()):
+    sessions = by_session(inputs, _File)
+    for session_id, files in sorted(sessions.items()):
         reader = Reader(files[0].source.session(session_id, "qwen-code", PROFILE.agent))
         for file, number, record in once(files, lambda file: file.records, lambda record: record.uuid):
             reader.builder.artifact_id, reader.builder.line = file.source.artifact.artifact_id, number
+            if inside(record.forkedFrom, "sessionId") in sessions:  # the original counts
+                reader.session.parent_session_id = string(inside(record.forkedFrom, "sessionId"))
+                saw(file.source.artifact, "repeated")
+                continue
             reader.take(record, is_live=not record.uuid or record.uuid in file.live)
         reading.sessions.append(reader.builder.finish())
     return reading

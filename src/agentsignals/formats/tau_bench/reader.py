@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, number, whole
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import as_list, as_text, each, inside, string, tally
+from agentsignals.formats.documents import as_list, as_text, each, inside, or_list, string, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.records import decoded, decoder
 from agentsignals.formats.tau_bench import LOOKS, PROFILE
@@ -66,7 +66,7 @@ _FAILED = ("Error:", "Unknown action ")
 def read(inputs: list[Input]) -> Reading:
     reading = Reading()
     for source in inputs:
-        document = read_document(source, _decode, "results")
+        document = read_document(source, or_list(Document), "results")
         if document is None:
             continue
         results = each(document.results, decoder(Result).decode, source.artifact)
@@ -91,14 +91,6 @@ def read(inputs: list[Input]) -> Reading:
                     part.statements += source.states(checks_text(tests), ["verification"], n)
             reading.attempts.append(part)
     return reading
-
-
-def _decode(data: memoryview | bytes) -> Document:
-    """Decode the list, or what was saved of one that breaks off."""
-    if bytes(data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[":
-        return Document(decoder(list[Raw]).decode(data))
-    document: Document = decoder(Document).decode(data)
-    return document
 
 
 def checks_text(tests: Verification) -> str:

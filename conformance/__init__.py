@@ -1,0 +1,1 @@
+"""Small made-up logs of coding agents with the right answers: see README.md."""

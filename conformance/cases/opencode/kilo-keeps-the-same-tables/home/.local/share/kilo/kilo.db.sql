@@ -1,0 +1,10 @@
+CREATE TABLE project (id text PRIMARY KEY, worktree text NOT NULL);
+CREATE TABLE session (id text PRIMARY KEY, project_id text NOT NULL, parent_id text, directory text NOT NULL, title text NOT NULL, version text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL);
+CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
+CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
+INSERT INTO project VALUES ('p', '/w/reef');
+INSERT INTO session (id, project_id, parent_id, directory, title, version, time_created, time_updated) VALUES ('ses_kilo', 'p', NULL, '/w/reef', 'Reef', '1.18.33', 1788256800000, 1788256800000);
+INSERT INTO message (id, session_id, time_created, time_updated, data) VALUES ('msg_ki1', 'ses_kilo', 1788256801000, 1788256801000, '{"role":"user","time":{"created":1788256801000},"agent":"build","model":{"providerID":"anthropic","modelID":"claude-sonnet-4-6"}}');
+INSERT INTO part (id, message_id, session_id, time_created, time_updated, data) VALUES ('prt_msg_ki1_0', 'msg_ki1', 'ses_kilo', 1788256801000, 1788256801000, '{"type":"text","text":"Map the reef"}');
+INSERT INTO message (id, session_id, time_created, time_updated, data) VALUES ('msg_ki2', 'ses_kilo', 1788256803000, 1788256803000, '{"role":"assistant","time":{"created":1788256803000,"completed":1788256803500},"modelID":"claude-sonnet-4-6","providerID":"anthropic","mode":"build","agent":"build","cost":0.01,"finish":"stop","tokens":{"input":100,"output":50,"reasoning":0,"cache":{"read":1000,"write":0},"total":1150}}');
+INSERT INTO part (id, message_id, session_id, time_created, time_updated, data) VALUES ('prt_msg_ki2_0', 'msg_ki2', 'ses_kilo', 1788256803000, 1788256803000, '{"type":"text","text":"one"}');

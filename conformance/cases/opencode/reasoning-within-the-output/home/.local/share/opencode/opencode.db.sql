@@ -1,0 +1,10 @@
+CREATE TABLE project (id text PRIMARY KEY, worktree text NOT NULL);
+CREATE TABLE session (id text PRIMARY KEY, project_id text NOT NULL, parent_id text, directory text NOT NULL, title text NOT NULL, version text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL);
+CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
+CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
+INSERT INTO project VALUES ('p', '/w/reef');
+INSERT INTO session (id, project_id, parent_id, directory, title, version, time_created, time_updated) VALUES ('ses_reasonold', 'p', NULL, '/w/reef', 'Reef', '1.2.16', 1788256800000, 1788256800000);
+INSERT INTO message (id, session_id, time_created, time_updated, data) VALUES ('msg_ro1', 'ses_reasonold', 1788256801000, 1788256801000, '{"role":"user","time":{"created":1788256801000},"agent":"build","model":{"providerID":"anthropic","modelID":"claude-sonnet-4-6"}}');
+INSERT INTO part (id, message_id, session_id, time_created, time_updated, data) VALUES ('prt_msg_ro1_0', 'msg_ro1', 'ses_reasonold', 1788256801000, 1788256801000, '{"type":"text","text":"Map the reef"}');
+INSERT INTO message (id, session_id, time_created, time_updated, data) VALUES ('msg_ro2', 'ses_reasonold', 1788256803000, 1788256803000, '{"role":"assistant","time":{"created":1788256803000,"completed":1788256803500},"modelID":"claude-sonnet-4-6","providerID":"anthropic","mode":"build","agent":"build","cost":0.01,"finish":"stop","tokens":{"input":138,"output":40,"reasoning":8,"cache":{"read":64,"write":0}}}');
+INSERT INTO part (id, message_id, session_id, time_created, time_updated, data) VALUES ('prt_msg_ro2_0', 'msg_ro2', 'ses_reasonold', 1788256803000, 1788256803000, '{"type":"text","text":"one"}');
