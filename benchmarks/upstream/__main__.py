@@ -90,7 +90,7 @@ def reported(agent: Agent, cache: Path) -> Report:
     sources = [Path(filled(text, places)) for text in agent.reads] or [place / "home"]
     report = compared(agent.name, told, sources, counts_tokens=agent.counts_tokens)
     report.package = agent.package
-    found = re.search(r"\d+\.\d+[\w.+-]*", told["version"])
+    found = re.search(r"\d+\.\d+[\w.+-]*\w", told["version"])
     report.version = found[0] if found else ""
     failed = [c for c in told["commands"] if c["exit_code"]]
     if not told["sent"]:
@@ -115,7 +115,7 @@ def main() -> int:
     for agent in agents():
         if options.only and agent.name not in options.only:
             continue
-        if options.compare and (cache / "runs" / agent.name / "trial.json").exists():
+        if options.compare and not agent.not_run and (cache / "runs" / agent.name / "trial.json").exists():
             reports[agent.name] = reported(agent, cache)
         elif not options.compare or agent.not_run:
             reports[agent.name] = run(agent, cache, None if options.installed else options.python)

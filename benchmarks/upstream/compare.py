@@ -324,7 +324,7 @@ def _sort_out(report: Report, name: str, met: Paths) -> None:
                 report.new_values += [f"{place} = {v}" for v in sorted(unseen)]
         elif place in met.read:
             report.untested.append(place)
-        elif is_sampled or (words is not None and _is_listed(place, words)):
+        elif is_sampled or words is None or _is_listed(place, words):  # without a list samples tell no rare field
             report.not_read.append(place)
         elif not any(place.startswith(f"{above}.") or place.startswith(f"{above}[") for above in report.new_fields):
             report.new_fields.append(place)

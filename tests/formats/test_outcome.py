@@ -82,6 +82,7 @@ ELSEWHERE = {
     "droid-exec": "a result is an error or none; the sample holds both",
     "hermes": "its small cases show how a call ended",
     "inspect": "the same as inspect-json, packed",
+    "specstory": "only exit codes in a result's text are told; the sample holds both",
     "openhands": "a file an event: its small cases show every end",
     "mistral-vibe": "a chunk of history is a list: its small cases show the same",
     "lab-repository": "calls of our own experiments, which are asked in tests/lab",

@@ -195,14 +195,11 @@ class Reader(DocumentReader[SessionFile, Item]):
     def charge(self, step: Step, usage: object) -> None:
         """Set the tokens of a call as they are billed (design/formats.md#token-usage).
 
-        `cache_read_tokens` is there only if the provider's `prompt_tokens` exclude cached ones.
+        `cache_read_tokens` is there only if the provider's `prompt_tokens` exclude cached ones, read or written.
         """
         self.cached_apart = inside(usage, "prompt_tokens_details", "cache_read_tokens") is not None
         self.prompt_tokens += count(inside(usage, "prompt_tokens")) or 0
-        tokens = tokens_of(usage, "apart")
-        if tokens.input is not None and not self.cached_apart:
-            tokens = tokens._replace(input=max(tokens.input - (tokens.cache_read or 0), 0))
-        charge(step, tokens)
+        charge(step, tokens_of(usage, "apart" if self.cached_apart else "within"))
 
     def end(self) -> None:
         """Record what the session's totals hold beyond its messages: subagents, and what a compaction removed."""
