@@ -136,10 +136,14 @@ def claude_code(data: bytes) -> Count:
 CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call")
 
 
+_OF_CODEX_CACHE = ("cached_input_tokens", "cache_write_input_tokens")
+
+
 def codex(data: bytes) -> Count:
-    """Codex rollouts: each model call is followed by a `token_count`, which may be said again; its totals run on."""
+    """Codex rollouts: each model call is followed by a `token_count`, which may be said again; its totals run on. From
+    0.171 on a prompt is an item that was completed."""
     done = Count(tool_calls=0, prompts=0, input=0, output=0, cache_read=0)
-    before = None
+    before, items = None, 0
     for record in lines(data):
         payload = record.get("payload") or {}
         kind = payload.get("type")
@@ -148,6 +152,7 @@ def codex(data: bytes) -> Count:
             done.times.append(record["timestamp"])
         if record.get("type") == "event_msg" and kind == "user_message":
             done.prompts += 1
+        items += kind == "item_completed" and payload["item"].get("type") == "UserMessage"
         info = payload.get("info") if kind == "token_count" else None
         if not info:
             continue
@@ -158,15 +163,15 @@ def codex(data: bytes) -> Count:
         if min(new.values()) < 0:  # another process went on with the session: it counts from nothing
             new = total
         before = total
-        done.input += new["input_tokens"] - (new.get("cached_input_tokens") or 0)
+        done.input += new["input_tokens"] - sum(new.get(name) or 0 for name in _OF_CODEX_CACHE)
         done.cache_read += new.get("cached_input_tokens") or 0
         done.output += new["output_tokens"]
+    done.prompts = done.prompts or items
     if before is not None:
-        cached = before.get("cached_input_tokens") or 0
         done.totals = {
-            "input": before["input_tokens"] - cached,
+            "input": before["input_tokens"] - sum(before.get(name) or 0 for name in _OF_CODEX_CACHE),
             "output": before["output_tokens"],
-            "cache_read": cached,
+            "cache_read": before.get("cached_input_tokens") or 0,
         }
     return done
 
@@ -191,9 +196,10 @@ def codex_exec(data: bytes) -> Count:
 
 
 def copilot_cli(data: bytes) -> Count:
-    """Copilot CLI: what was used stands in `session.shutdown` by model; a resumed session has one for each part."""
+    """Copilot CLI: what was used stands in `session.shutdown` by model; a resumed session has one for each part. From
+    1.0.102 on each call has a record, and the sums go on."""
     records = list(lines(data))
-    metrics = [
+    metrics = [r["data"]["usage"] for r in records if r.get("type") == "session.usage_record"] or [
         m.get("usage") or {}
         for r in records
         if r.get("type") == "session.shutdown"
@@ -275,7 +281,8 @@ def gemini_cli(data: bytes) -> Count:
     for record in records:
         if record.get("type") in ("user", "gemini"):
             name = record.get("id") or str(len(messages))
-            messages[name] = record | {"tokens": record.get("tokens") or messages.get(name, {}).get("tokens")}
+            before = messages.get(name, {})
+            messages[name] = record | {kept: record.get(kept) or before.get(kept) for kept in ("tokens", "toolCalls")}
     answers = [m for m in messages.values() if m["type"] == "gemini"]
     calls = [c for m in answers for c in m.get("toolCalls") or ()]
     tokens = [t for m in answers if (t := m["tokens"])]
