@@ -74,13 +74,8 @@ def whole(value: object) -> int | None:
 
 def amount(value: object) -> float | None:
     """Read an amount of dollars. `IMPOSSIBLE` if it is no number from 0 to `MOST_USD`."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        value = spelled_number(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_USD:
-        return nan
-    return float(value)
+    dollars = number(value)
+    return dollars if dollars is None else float(dollars) if 0 <= dollars <= MOST_USD else nan
 
 
 def number(value: object) -> float | None:

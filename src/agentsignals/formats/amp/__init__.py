@@ -37,7 +37,8 @@ def claims(head: Head) -> Claim | None:
     document = head.document
     thread_id, edits = document.get("id"), document.get("v")
     is_thread = isinstance(thread_id, str) and thread_id.startswith("T-") and {"created", "messages"} <= document.keys()
-    return Claim(keys=[f"session:{thread_id}"]) if is_thread and isinstance(edits, int) else None
+    ids = [name for name in (thread_id, document.get("originThreadID")) if isinstance(name, str)]
+    return Claim(keys=[f"session:{name}" for name in ids]) if is_thread and isinstance(edits, int) else None
 
 
 FORMAT = Format(name="amp", marks=(b'"T-',), version=1, claims=claims, profile=PROFILE)

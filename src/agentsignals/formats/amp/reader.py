@@ -1,10 +1,12 @@
 """Read Amp threads. The structs hold only the fields that are read."""
 
+import re
 from typing import Any
 
 from msgspec import Raw, Struct, field
 
 from agentsignals.changes.hunks import unified
+from agentsignals.formats import Input, Reading
 from agentsignals.formats.amp import PROFILE
 from agentsignals.formats.bounds import whole
 from agentsignals.formats.builder import path_of_uri, repo_name
@@ -59,6 +61,7 @@ class Thread(Document, kw_only=True):
     """Other threads, each with the role of this one in the relation, such as `child`."""
     mainThreadID: str | None = None
     """Set in a subagent's thread."""
+    originThreadID: str | None = None
     forkPointIndex: int | None = None
     """Index of the last message that a fork copied from its origin."""
 
@@ -122,8 +125,10 @@ class Reader(DocumentReader[Thread, Message]):
 
     def take(self, message: Message) -> None:
         copied = self.document.forkPointIndex
-        self.thread = REPLAYED if copied is not None and self.builder.line <= copied + 1 else MAIN
-        super().take(message)
+        is_copy = copied is not None and self.builder.line <= copied + 1
+        self.thread = REPLAYED if is_copy else MAIN
+        if not (is_copy and self.document.originThreadID in self.extra):  # the original counts
+            super().take(message)
 
     def at(self, message: Message) -> int | None:
         return logged_ms(inside(message.meta, "sentAt"))
@@ -230,4 +235,10 @@ def _text(run: Run) -> str:
     return as_text(shown) if shown is not None else bytes(run.result).decode("utf-8", "replace")
 
 
-read = Reader.read
+_OWN_ID = re.compile(rb'"id"\s*:\s*"(T-[^"\\]{1,100})"')
+
+
+def read(inputs: list[Input]) -> Reading:
+    """Read threads, with the ids of all: what a fork copied counts in its origin, if that is among them."""
+    found = (_OWN_ID.search(source.data) for source in inputs)
+    return Reader.read(inputs, {own[1].decode("utf-8", "replace") for own in found if own is not None})

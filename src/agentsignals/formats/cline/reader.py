@@ -46,6 +46,8 @@ class Row(Struct, gc=False, kw_only=True):
     partial: bool | None = None
     images: list[str] | None = None
     modelInfo: object = None
+    contextCondense: object = None
+    """In Roo's `condense_context`: what that request cost. Its tokens are not told."""
 
     @property
     def kind(self) -> str:
@@ -410,13 +412,14 @@ class TaskReader(Conversation):
             return  # another row has it in full
         if row.kind in ("task", "user_feedback") or (row.kind == "text" and step is None and not self.session.turns):
             self.user(row, text, at, refused)
-        elif row.kind in _REMOVED:
-            # Requests that the person went back from were paid for, but their rows are gone.
-            if (removed := _decoded(row.text, Usage)) is not None:
-                self.event("rewind", None, at)
-                step = self.builder.step(None, self.model, at, ABANDONED)
+        elif row.kind in (*_REMOVED, "subagent_usage"):
+            # Requests that the person went back from, and those of subagents, were paid for, but have no rows.
+            if (unseen := _decoded(row.text, Usage)) is not None:
+                if row.kind in _REMOVED:
+                    self.event("rewind", None, at)
+                step = self.builder.step(None, self.model, at, ABANDONED if row.kind in _REMOVED else "subagents")
                 step.turn, step.stop_reason = None, SESSION_TOTAL
-                self.count(step, removed)
+                self.count(step, unseen)
         elif row.kind in _EVENTS:
             if row.type == "ask" and row.kind in _TEXT_ROWS and text in ("", self.last_text):
                 return  # an earlier row has the same text
@@ -426,6 +429,9 @@ class TaskReader(Conversation):
             if text or kind != "text":
                 self.event(kind, str(text), at, step if kind in ("text", "thinking") else None)
             self.last_text = str(text) if kind == "text" else self.last_text
+            if (paid := amount(inside(row.contextCondense, "cost"))) and kind == "compaction":
+                condensed = self.builder.step(None, self.model, at)
+                condensed.cost_usd, condensed.cost_source = paid, "recorded"
         elif row.kind not in _IGNORED and row.kind not in _OUTPUT_ROWS and row.kind not in _SHOWS_CALL:
             self.event("unknown", f"{row.type} {row.kind}"[:80], at)
 

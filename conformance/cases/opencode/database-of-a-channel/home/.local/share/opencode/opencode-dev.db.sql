@@ -1,0 +1,10 @@
+CREATE TABLE project (id text PRIMARY KEY, worktree text NOT NULL);
+CREATE TABLE session (id text PRIMARY KEY, project_id text NOT NULL, parent_id text, directory text NOT NULL, title text NOT NULL, version text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL);
+CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
+CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
+INSERT INTO project VALUES ('p', '/w/reef');
+INSERT INTO session (id, project_id, parent_id, directory, title, version, time_created, time_updated) VALUES ('ses_channel', 'p', NULL, '/w/reef', 'Reef', '1.18.33', 1788256800000, 1788256800000);
+INSERT INTO message (id, session_id, time_created, time_updated, data) VALUES ('msg_ch1', 'ses_channel', 1788256811000, 1788256811000, '{"role":"user","time":{"created":1788256811000},"agent":"build","model":{"providerID":"anthropic","modelID":"claude-sonnet-4-6"}}');
+INSERT INTO part (id, message_id, session_id, time_created, time_updated, data) VALUES ('prt_msg_ch1_0', 'msg_ch1', 'ses_channel', 1788256811000, 1788256811000, '{"type":"text","text":"Map the cape"}');
+INSERT INTO message (id, session_id, time_created, time_updated, data) VALUES ('msg_ch2', 'ses_channel', 1788256813000, 1788256813000, '{"role":"assistant","time":{"created":1788256813000,"completed":1788256813500},"modelID":"claude-sonnet-4-6","providerID":"anthropic","mode":"build","agent":"build","cost":0.001215,"finish":"stop","tokens":{"input":90,"output":45,"reasoning":0,"cache":{"read":900,"write":0},"total":1035}}');
+INSERT INTO part (id, message_id, session_id, time_created, time_updated, data) VALUES ('prt_msg_ch2_0', 'msg_ch2', 'ses_channel', 1788256813000, 1788256813000, '{"type":"text","text":"cape"}');
