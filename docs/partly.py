@@ -15,12 +15,20 @@ _MEASURED: tuple[tuple[str, str, str], ...] = (
     ("Which prompts a person wrote", "agentsignals show SESSION", "user.user_turn_count"),
     ("Working time", "agentsignals explain SESSION infra.work_time_s", "infra.work_time_s"),
     ("Repeated calls", "agentsignals report --study repetition -o r.html", "dynamics.repetition_rate"),
-    ("Failure mode of a session", "agentsignals report --study errors -o r.html", "dynamics.session_failure_mode"),
+    (
+        "Main type of failure in a session",
+        "agentsignals report --study errors -o r.html",
+        "dynamics.session_failure_mode",
+    ),
     ("Result of tests and builds", "agentsignals report --study outcomes -o r.html", "verification.outcome"),
-    ("Pushback", "agentsignals report --study friction -o r.html", "chat.pushback_type"),
+    ("Prompts that object or correct", "agentsignals report --study friction -o r.html", "chat.pushback_type"),
     ("Intent of a prompt", "agentsignals report --study intents -o r.html", "chat.prompt_intent"),
     ("Sentiment of a message", "agentsignals report --study sentiment -o r.html", "corpus.sentiment_label"),
-    ("Underspecified prompts", "agentsignals inventory underspecification", "anticipation.prompt_underspecification"),
+    (
+        "Prompts that say too little",
+        "agentsignals inventory underspecification",
+        "anticipation.prompt_underspecification",
+    ),
 )
 """Question, command, and the signal that the answer rests on."""
 
@@ -57,14 +65,13 @@ def _how_sure() -> list[str]:
         (
             "Findings",
             "agentsignals findings",
-            f"false discovery rate {bounds.false_discoveries:.0%}; 9 of 10 planted problems rank first"
-            " ([test](docs/design/findings.md#how-they-are-tried))",
+            f"at most {bounds.false_discoveries:.0%} are expected to be chance; in data with 10 planted problems, 9 rank"
+            " first ([test](docs/design/findings.md#how-they-are-tried))",
         ),
         (
             "Tokens and cost",
             "agentsignals report --study cost cost_causes -o r.html",
-            f"tokens equal to [an independent count](docs/counters.md) for {counters} formats; cost at list price; `>=`"
-            " marks a lower bound",
+            f"tokens equal [an independent count](docs/counters.md) in {counters} formats; cost is at list price",
         ),
         *((question, command, _sure(path)) for question, command, path in _MEASURED),
     ]
@@ -77,7 +84,7 @@ def _sure(path: str) -> str:
     """The figures of a signal against most things judged."""
     measured = figures_of(path)
     if not measured:
-        return "never validated"
+        return "never measured"
     most = max(figure.n for figure in measured)
     against = [figure for figure in measured if figure.n == most]
     first = against[0]
@@ -88,12 +95,10 @@ def _sure(path: str) -> str:
         by_class = f"precision {_between(right)} and recall {_between(found)} by class"
         unseen = labeller_figure("sentiment", "rules")
         if path == "corpus.sentiment_label" and unseen is not None:
-            truth += f" that the rules' author read; {unseen.kappa:.2f} on {unseen.n} unseen ones before"
-        return f"kappa {first.kappa:.2f}, {by_class} ({most} {truth})"
-    return (
-        f"precision {_between(right)} by class, agreement {share_text(first.agreement, first.agreement_interval)}"
-        f" ({most} {truth})"
-    )
+            truth += f" that the rules' author had read; {unseen.n} unread ones gave {unseen.kappa:.2f} before"
+        return f"kappa {first.kappa:.2f}, {by_class}, on {most} {truth}"
+    right_in = f"right in {share_text(first.agreement, first.agreement_interval)} of {most} {truth}"
+    return right_in if min(right) == 1 else f"{right_in}, precision by class {_between(right)}"
 
 
 def _between(shares: list[float]) -> str:

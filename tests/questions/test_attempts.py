@@ -91,7 +91,7 @@ def test_what_is_missing_gives_bounds_and_what_gave_up_is_not_missing(tmp_path: 
     solved = by_id["solved"]
     assert (solved.value, solved.n) == (0.4, 5)
     bounds = "28.6% to 57.1% whatever the outcome of the 1 not judged, 1 infrastructure"
-    assert solved.note == f"5 tasks; {bounds}; interval clustered by task"
+    assert solved.note == f"5 tasks; {bounds}; interval over tasks, because attempts at one task are alike"
     assert (by_id["time_per_solved"].value, by_id["time_per_solved"].n) == (30.0, 3)
     assert (by_id["cost_per_solved"].value, by_id["cost_per_solved"].n) == (4.0, 2)
     (row,) = rows(outcome(store, "attempts"), "by_treatment")

@@ -87,7 +87,7 @@ def test_sessions_of_one_place_are_drawn_together() -> None:
     found = clustered_share(parts, places)
     assert (found.value, found.n, found.known_places) == (0.25, 96, 8)
     assert found.interval == clustered([(places[s], k, n) for s, k, n in parts]).interval
-    assert found.note == "interval treats each of 8 projects as one unit"
+    assert found.note == "interval over 8 projects, because sessions of one project are alike"
     assert not found.dominated
 
 
@@ -96,8 +96,8 @@ def test_of_few_places_sessions_are_drawn_and_the_note_says_so() -> None:
     found = clustered_share(parts, {s: "p0" if i < 8 else "p1" for i, (s, _, _) in enumerate(parts)})
     assert found.interval == clustered(parts).interval
     assert found.note == (
-        "only 2 projects, so this may not generalize; interval assumes independent sessions; 58% of the total comes"
-        " from one project"
+        "from only 2 projects, so others may differ; the interval treats sessions as independent and may be too"
+        " narrow; one project makes up 58% of this figure"
     )
     assert found.dominated
 
@@ -120,7 +120,7 @@ def test_a_long_session_whose_place_nobody_knows_is_no_place_that_dominates() ->
 
 def test_of_few_sessions_the_interval_is_the_sessions_and_of_nothing_there_is_none() -> None:
     few = clustered_share([("a", 1, 1), ("b", 0, 1)], {})
-    assert few.interval == share_interval([(1, 1), (0, 1)]) and few.note == "fewer than 6 sessions"
+    assert few.interval == share_interval([(1, 1), (0, 1)]) and few.note == "from fewer than 6 sessions"
     assert clustered_share([("a", 1, 3)], {}).interval is None
     nothing = clustered_share([("a", 0, 0)], {"a": "p"})
     assert (nothing.value, nothing.n, nothing.interval, nothing.note) == (None, 0, None, "")
@@ -129,7 +129,7 @@ def test_of_few_sessions_the_interval_is_the_sessions_and_of_nothing_there_is_no
 def test_a_finding_carries_all_of_it() -> None:
     found = clustered_share(sessions(12), {}).finding("x", "X", "messages", "3 left out", unit="share", command="c")
     assert (found.value, found.n, found.kind, found.of) == (0.25, 48, "share", "messages")
-    assert found.note == "3 left out; interval treats each of 12 projects as one unit"
+    assert found.note == "3 left out; interval over 12 projects, because sessions of one project are alike"
 
 
 def test_a_median_lies_between_the_values_at_the_ends_of_the_share_below_it() -> None:
@@ -141,7 +141,7 @@ def test_a_median_lies_between_the_values_at_the_ends_of_the_share_below_it() ->
     wide = median_interval(apart, {})[0] or (0, 0)
     assert wide[1] - wide[0] > 2 * (high - low)
     assert median_interval([], {}) == (None, "")
-    assert median_interval([("s", 1.0)], {}) == (None, "fewer than 6 sessions")
+    assert median_interval([("s", 1.0)], {}) == (None, "from fewer than 6 sessions")
 
 
 def test_a_median_that_most_messages_share_is_held_by_its_interval() -> None:

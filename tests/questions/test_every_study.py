@@ -116,7 +116,10 @@ def test_an_interval_holds_its_value_and_a_share_lies_between_none_and_all(of_st
             assert 0 <= finding.value <= 1, finding.id  # type: ignore[operator]
 
 
-NO_PLACES = {"attempts": "interval clustered by task", "weaknesses": "interval assumes independent findings"}
+NO_PLACES = {
+    "attempts": "because attempts at one task are alike",
+    "weaknesses": "interval treats scanner findings as independent",
+}
 """Studies whose figures are of no sessions of a place."""
 
 
@@ -155,9 +158,9 @@ def test_no_text_has_a_name_that_was_not_filled_in(of_store: dict[str, Outcome])
 
 def test_every_interval_says_what_it_is_drawn_over(of_store: dict[str, Outcome]) -> None:
     rules = (
-        "projects as one unit",
-        "independent sessions",
-        "independent commits",
+        "of one project are alike",
+        "sessions as independent",
+        "commits as independent",
         "fewer than",
         *NO_PLACES.values(),
     )
@@ -178,8 +181,8 @@ def test_one_title_has_one_number(of_store: dict[str, Outcome], spread: dict[int
 def test_one_rule_draws_every_interval_of_a_report(spread: dict[int, dict[str, Outcome]]) -> None:
     """Places where there are enough of them; of two places it speaks of sessions, and says so."""
     for places, rule in (
-        (12, r"interval treats each of \d+ projects as one unit"),
-        (2, "only 2 projects, so this may not generalize"),
+        (12, r"interval over \d+ projects, because \w+ of one project are alike"),
+        (2, "from only 2 projects, so others may differ"),
     ):
         drawn = {f.id: f.caveat for f in findings(spread[places]) if f.interval and f.n >= 8}
         assert {"outcomes.accepted", "people.cut", "tools.mcp_sessions", "repetition.stale"} <= set(drawn)
@@ -346,7 +349,7 @@ def test_finding_mark_and_cells_of_an_estimate_are_one_figure() -> None:
     assert (finding.unit, finding.command, finding.note) == (
         "share of calls",
         'agentsignals query "SELECT 1"',
-        "a caveat; fewer than 6 sessions",
+        "a caveat; from fewer than 6 sessions",
     )
     assert (mark["tip"], mark["at"]) == ("1 of 4 calls, 25.0%", "1")
 

@@ -260,10 +260,10 @@ def failures(*groups: tuple[str, int, tuple[int, ...]]) -> dict[str, Answer]:
 @pytest.mark.parametrize(
     ("classes", "said"),
     [
-        (("not_found", "not_found", "network"), "Mostly “not found”"),
-        (("not_found", "network", "permission"), "Most often “not found”"),
-        (("exit_nonzero",) * 3, "Mostly “unexplained exit code”"),
-        ((None,) * 3, "Mostly “unclassified error”"),
+        (("not_found", "not_found", "network"), "Most errors are “not found”"),
+        (("not_found", "network", "permission"), "The most common error is “not found”"),
+        (("exit_nonzero",) * 3, "Most errors are “unexplained exit code”"),
+        ((None,) * 3, "Most errors are “unclassified error”"),
     ],
 )
 def test_the_cause_of_more_than_half_is_said_to_be_most(classes: tuple[str | None, ...], said: str) -> None:
@@ -438,7 +438,7 @@ def test_advice_on_waits_goes_by_what_was_waited_for(hours: dict[str, float], ad
 @pytest.mark.parametrize(
     ("big", "sentence", "caveat"),
     [
-        (30.0, "$61.00 (9.5% of the bill) was spent", "Based on the tokens"),
+        (30.0, "$61.00 (9.5% of the bill) was spent", "Computed from the logged tokens"),
         (
             40.0,
             "$71.00 (",
@@ -609,8 +609,8 @@ def loss(cause: str, usd: float, **more: Any) -> dict[str, Any]:
         ([("settings", 3.0), ("work", 0.1)], "a change of thinking or effort (once)", "Change thinking", 3.0),
         ([("model", 2.0), ("skill", 2.0)], "a skill or slash command", "Choose the model", 4.0),
         ([("interruption", 4.0)], "an interruption", "after you interrupt", 4.0),
-        ([("prompt", 4.0)], "a new prompt with no other logged change", "Providers also drop caches early", None),
-        ([("work", 4.0)], "the agent's own calls", "Providers also drop caches early", None),
+        ([("prompt", 4.0)], "a new prompt, with no other logged change", "Providers also drop caches early", None),
+        ([("work", 4.0)], "the agent's own tool calls", "Providers also drop caches early", None),
     ],
 )
 def test_advice_on_missed_caches_names_what_came_before_them(
@@ -694,7 +694,9 @@ def test_a_reason_that_says_nothing_is_not_said() -> None:
         rungs = [{"session_id": str(n), "rung": "not_judged", "reason": reason, "task_id": None} for n in range(3)]
         return made_of("why_failed", rungs=rungs)["why-failed.not-judged"].sentence
 
-    assert of("no verdict").endswith("have no verdict.") and "mostly “it crashed”" in of("it crashed")
+    assert of("no verdict").endswith("have no verdict (solved or failed).") and "mostly “it crashed”" in of(
+        "it crashed"
+    )
 
 
 def test_candidates_that_are_unlike_are_said_in_a_line(tmp_path: Path) -> None:

@@ -49,9 +49,9 @@ def test_a_cut_list_of_groups_ends_with_no_heading_of_its_own() -> None:
         ([0, 5], ""),
         ([0, 14], "last 7 days $1.00"),
         ([0, 8, 14], "last 7 days $2.00"),
-        ([0, 6, 14, 14], "last 7 days $2.00, +100% vs the 7 days before"),
-        ([0, 40, 80], "last 30 days $1.00, +0% vs the 30 days before"),
-        ([0, 40, *[80] * 4], "last 30 days $4.00, 4.0 times the 30 days before"),
+        ([0, 6, 14, 14], "last 7 days $2.00, 100% more than in the 7 days before"),
+        ([0, 40, 80], "last 30 days $1.00, 0% more than in the 30 days before"),
+        ([0, 40, *[80] * 4], "last 30 days $4.00, 4.0 times as much as in the 30 days before"),
     ],
 )
 def test_the_trend_compares_equal_stretches(days: list[float], said: str) -> None:
@@ -61,9 +61,9 @@ def test_the_trend_compares_equal_stretches(days: list[float], said: str) -> Non
 @pytest.mark.parametrize(
     ("bound", "said"),
     [
-        (0, "last 7 days $2.00, +100% vs the 7 days before"),
-        (6, "last 7 days $2.00, ~+100% vs the 7 days before"),
-        (14, "last 7 days >= $2.00, ~+100% vs the 7 days before"),
+        (0, "last 7 days $2.00, 100% more than in the 7 days before"),
+        (6, "last 7 days $2.00, ~100% more than in the 7 days before"),
+        (14, "last 7 days >= $2.00, ~100% more than in the 7 days before"),
     ],
 )
 def test_the_trend_of_lower_bounds_says_so(bound: int, said: str) -> None:

@@ -375,7 +375,8 @@ def last_lines(store: Store, made: StoreSummary, named: str = "") -> str:
         lines += ["" for _ in lines[:1]]
         lines += [head_text(part), *resolved_text(part.resolved, MOST_RESOLVED)]
         for at, finding in enumerate(part.findings):
-            lines += [f"{at + 1}. {finding.sentence}", f"   {finding.amount} · {finding.do or finding.again}"]
+            told = " · ".join(filter(None, (finding.told_amount, finding.do or finding.again)))
+            lines += [f"{at + 1}. {finding.sentence}", f"   {told}"]
         if not part.findings and not part.resolved:
             lines.append(f"No findings: {part.no_findings}.")
         if part.changed_files:

@@ -144,7 +144,7 @@ def build_parser(*words: str) -> argparse.ArgumentParser:
             continue
         description = f"{about['help'][:1].upper()}{about['help'][1:]}."
         if masks := masking(words_):
-            description += f" What leaves: {masks}"
+            description += f" Privacy: {masks}"
         example = f"Example: {' '.join(filter(None, ('agentsignals', group, name, about['example'])))}"
         made = inner[group].add_parser(name, help=about["help"], description=description, epilog=example)
         _add(made, "every_lab_verb" if above else "every_verb", declared["shared"], is_inner=bool(group))

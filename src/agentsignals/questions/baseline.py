@@ -242,8 +242,8 @@ def decode(data: bytes, name: str) -> Baseline:
 
 
 YOURS, BASE = "yours", "baseline"
-_OF_TWO = "interval combined from both sides, clustered by project"
-_NO_PLACES = "interval assumes independent sessions"
+_OF_TWO = "interval over the projects of both sides, because sessions of one project are alike"
+_NO_PLACES = "the interval treats sessions as independent"
 """A baseline contains no projects."""
 _ELSEWHERE = NoSessions("Based on another collection's figures, which name no session.")
 _MEDIAN = 2

@@ -418,20 +418,21 @@ class Sample:
         # The remark is on the total that the figure tells, which one place can rule where it has few observations.
         of_total = max(of_k.values(), default=0.0) / k if k and self._n_places else 0.0
         if of_total > DOMINANT:
-            largest = f"{of_total:.0%} of the total"
+            largest = f"makes up {of_total:.0%} of this figure"
         else:
-            largest = f"{by_place.largest:.0%} of the data" if share.dominated else ""
-        more = f"; {largest} comes from one project" if largest and self._n_places > 1 else ""
+            largest = f"holds {by_place.largest:.0%} of the data" if share.dominated else ""
+        more = f"; one project {largest}" if largest and self._n_places > 1 else ""
         return replace(share, note=f"{note}{more}")
 
     def _interval(self, ks: Sequence[float], places: Clustered) -> tuple[Interval | None, str]:
         if places.interval is not None:
-            return places.interval, f"interval treats each of {places.clusters:,} projects as one unit"
+            alike = f"because {self._drawn} of one project are alike"
+            return places.interval, f"interval over {places.clusters:,} projects, {alike}"
         by_session = clustered_columns(self._sessions, ks, self._ns)
         if by_session.interval is not None:
             return by_session.interval, _few_places(places.clusters, self._drawn)
         few = share_interval(list(zip(ks, self._ns, strict=True)))
-        return few, f"fewer than {FEWEST_CLUSTERS} {self._drawn}" if places.clusters else ""
+        return few, f"from fewer than {FEWEST_CLUSTERS} {self._drawn}" if places.clusters else ""
 
 
 def clustered_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> ClusteredShare:
@@ -442,8 +443,8 @@ def clustered_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str
 
 
 def _few_places(n: int, of: str) -> str:
-    places = "one project" if n == 1 else f"only {n} projects"
-    return f"{places}, so this may not generalize; interval assumes independent {of}"
+    places = "all from one project" if n == 1 else f"from only {n} projects"
+    return f"{places}, so others may differ; the interval treats {of} as independent and may be too narrow"
 
 
 def clustered_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimate:
@@ -454,7 +455,7 @@ def clustered_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimat
     of_top, of_bottom = nonzero_sums(clusters, tops), sums(clusters, bottoms)
     by_place = [(of_top.get(cluster, 0.0), of) for cluster, of in of_bottom.items()]
     drawn = ratio_interval(by_place)
-    note = f"interval treats each of {len(by_place):,} projects as one unit" if drawn is not None else ""
+    note = f"interval over {len(by_place):,} projects, because sessions of one project are alike" if drawn else ""
     if drawn is None and (drawn := ratio_interval([(a, b) for _, a, b in counted])) is not None:
         note = _few_places(len(by_place), "sessions")
     k, n = fsum(tops), fsum(bottoms)

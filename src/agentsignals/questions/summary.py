@@ -84,6 +84,11 @@ class Brief(Struct, frozen=True, kw_only=True):
     again: str
     """The command that shows it with its evidence."""
 
+    @property
+    def told_amount(self) -> str:
+        """The amount, unless the sentence begins with it."""
+        return "" if self.sentence.startswith(f"{self.amount} ") else self.amount
+
 
 class ContextSummary(Struct, frozen=True, kw_only=True):
     """The summary of people's sessions (`product`) or of attempts of eval runs (`eval`)."""
@@ -163,9 +168,10 @@ def trend_text(counted: Totals) -> str:
     if not counted.before_usd:
         return said
     change = counted.recent_usd / counted.before_usd - 1
-    times = f"{counted.recent_usd / counted.before_usd:.1f} times" if change >= 2 else f"{change:+.0%} vs"
+    less = f"{abs(change):.0%} {'less than' if change < 0 else 'more than'}"
+    times = f"{counted.recent_usd / counted.before_usd:.1f} times as much as" if change >= 2 else less
     about = "~" if counted.recent_at_least or counted.before_at_least else ""
-    return f"{said}, {about}{times} the {counted.recent_days} days before"
+    return f"{said}, {about}{times} in the {counted.recent_days} days before"
 
 
 def failed_text(counted: Totals) -> str:

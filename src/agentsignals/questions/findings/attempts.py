@@ -208,24 +208,28 @@ _NO_NEWS = ("tests", "tests_failed", "wrong_answer", "cannot_tell")
 """Classes that suggest no action."""
 _NO_VERDICT = "no verdict"
 """Repeats that there is no verdict."""
-_BY_LINES, _BY_HARNESS = "Based on a line in the run's files", "As the harness recorded it"
+_BY_LINES, _BY_HARNESS = "Based on lines in the run's files", "As the eval harness recorded it"
 _RUNGS = {
     "agent_not_started": (
         "never started the agent",
-        "Fix the agent's installation and re-run them: a reward of 0 is not a failure here.",
+        "Fix the agent's installation and repeat these attempts: a reward of 0 is not a failure here.",
         _BY_LINES,
     ),
     "verifier_not_run": (
-        "have a verifier run without a single test",
-        "Re-run the verifier: a reward of 0 is not a failure here.",
+        "were judged without a single test run",
+        "Run the tests again: a reward of 0 is not a failure here.",
         _BY_LINES,
     ),
     "infrastructure": (
         "were stopped by infrastructure errors",
-        "Re-run them: they are no evidence for or against the candidate.",
+        "Repeat these attempts: they say nothing about the model or agent under test.",
         _BY_HARNESS,
     ),
-    "not_judged": ("have no verdict", "Re-run the verifier. Rates leave these attempts out.", _BY_HARNESS),
+    "not_judged": (
+        "have no verdict (solved or failed)",
+        "Run their tests again. Solve rates leave these attempts out.",
+        _BY_HARNESS,
+    ),
     "failed": (
         "failed for the same reason",
         "Run `agentsignals evals failures` to list them by candidate. One change may fix many of them.",
@@ -240,7 +244,7 @@ def _share_of_ids(rows: list[Row], ids: set[str], drawn: str) -> ClusteredShare:
     tasks = {row["session_id"]: row["task_id"] for row in rows if row["task_id"] is not None}
     parts = ((row["session_id"], float(row["session_id"] in ids), 1) for row in rows)
     share = clustered_share(parts, tasks, drawn)
-    return replace(share, note=share.note.replace("project", "task"))
+    return replace(share, note=share.note.replace("project", "task").replace("of one task", "at one task"))
 
 
 def _these(ids: set[str]) -> dict[str, Any]:
@@ -301,8 +305,8 @@ def not_earned(inputs: Inputs) -> list[Answer]:
             **_these(ids),
             **share_fields(share, LEAST_UNEARNED),
             n=len(rows),
-            do="Run `agentsignals evals audit` for the evidence. Use `compare --outcome verification.earned` to exclude"
-            " them.",
+            do="Run `agentsignals evals audit` for the evidence. `agentsignals evals compare --outcome"
+            " verification.earned` does not count them as solved.",
             caveat=f"{unknown:,} more passes are undecided; {share.note}. {CAVEAT}",
         )
     ]

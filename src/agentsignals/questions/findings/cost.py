@@ -129,11 +129,10 @@ def expensive_projects(inputs: Inputs) -> list[Answer]:
                 n=n,
                 cause=with_source_lines(asked, "more_usd"),
                 part="more_usd",
-                do=f"Run `agentsignals report --study cost_causes` to see the causes {contrast.where}.",
+                do=f"Run `agentsignals report --study cost_causes -o r.html` to see the causes {contrast.where}.",
                 saves=size,
-                caveat="An association, not a cause: larger tasks cost more. Interval and p are for the share of"
-                " sessions"
-                f" above the median cost; {contrast.group.note}.",
+                caveat="An association, not a cause: the tasks may just be larger. The interval is for the share of"
+                f" sessions that cost more than the median session; {contrast.group.note}.",
                 by_session={s: cost[s] for s in contrast.in_group},
             )
         )
@@ -176,11 +175,13 @@ _AFTER = {
     "resume": ("a resumed session", "Start a new session instead of resuming a large one"),
     "interruption": ("an interruption", "Check what happens after you interrupt"),
     "skill": ("a skill or slash command", "Use skills and slash commands early, while the context is small"),
-    "prompt": ("a new prompt with no other logged change", ""),
-    "work": ("the agent's own calls, with no action of yours", ""),
+    "prompt": ("a new prompt, with no other logged change", ""),
+    "work": ("the agent's own tool calls, with no action of yours", ""),
 }
 """What came before a loss, in words; and what to do about it, where a person has a hand in it."""
-_NOTHING_SEEN = "Check what invalidates the cache mid-session. Providers also drop caches early"
+_NOTHING_SEEN = (
+    "Check what changes the start of the context mid-session (tools, rules). Providers also drop caches early"
+)
 
 
 def _of_rebuilt(usd: float, losses: list[Row]) -> Advice:
@@ -222,7 +223,7 @@ def _of_missed(usd: float, losses: list[Row]) -> Advice:
     of = {act: fsum(by_act[act]) for act in acts}
     named = [act for act in acts if of[act] >= _OFTEN * lost] or acts[:1]
     shows = "; ".join(
-        f"{formatted(of[act] / lost, 'share')} of it followed {_AFTER[act][0]} ({_times(len(by_act[act]))})"
+        f"{formatted(of[act] / lost, 'share')} came after {_AFTER[act][0]} ({_times(len(by_act[act]))})"
         for act in named
     )
     do = [act for act in named if _AFTER[act][1]]
@@ -241,7 +242,7 @@ _SENT_AGAIN = "was spent on cache misses before the prompt cache expired"
 _CAUSES = (
     _Cause("rebuilt", "was spent rebuilding expired prompt caches", 0.0, _of_rebuilt),
     _Cause("missed", _SENT_AGAIN, 0.0, _of_missed),
-    _Cause("compaction", "was spent writing the context again after compactions", 0.0,
+    _Cause("compaction", "was spent writing the context to the cache again after compactions", 0.0,
            lambda usd, _: Advice(_COMPACT, usd)),
     _Cause("carried_results", "was spent re-sending tool results with every later call", 0.25,
            lambda usd, _: Advice(_SHORTEN, usd)),
@@ -275,8 +276,8 @@ def _losses(cause: str) -> str:
 
 CENT = 0.01
 """Least cost of a counted session: caches leave the end of a prompt out, by blocks of tokens."""
-_BY_CALLS = "Based on the tokens each model call logs; a provider may drop a cache for reasons no trace shows."
-_OF_RESULTS = "The total is exact; each result's part is estimated from characters."
+_BY_CALLS = "Computed from the logged tokens of each model call. Why a provider dropped a cache is not logged."
+_OF_RESULTS = "What part of the re-sent context is tool results is estimated from their length in characters."
 
 
 def money(inputs: Inputs) -> list[Answer]:
@@ -362,18 +363,18 @@ def large_results(inputs: Inputs) -> list[Answer]:
             id="large-results.carried",
             sentence=f"{len(few):,} of {results:,} tool results cost {formatted(size, 'usd')}"
             f" ({formatted(size / total, 'share')} of the bill), because later calls re-sent them.",
-            details=f"The most expensive one ({safe_name(largest['name'])}) has about {largest['tokens']:,} tokens and"
-            f" was sent {largest['times']:,} times.",
+            details=f"The most expensive (tool: {safe_name(largest['name'])}) has about {largest['tokens']:,} tokens"
+            f" and was sent {largest['times']:,} times.",
             size=size,
             unit="USD",
             share=size / total,
             n=len(bill),
             cause=with_source_lines(asked, "cost_usd"),
             part="cost_usd",
-            do="Truncate such output or write it to a file (head, grep, line ranges). Start a new session once it is"
-            " read.",
+            do="Let commands print less (head, grep, line ranges) or write to a file. Start a new session once a long"
+            " result is read.",
             saves=size,
-            caveat="Each result's part of the context is estimated from characters.",
+            caveat="What part of the context each result is, is estimated from its length in characters.",
             by_session=dict(by_session),
         )
     ]
@@ -397,8 +398,8 @@ _KINDS = {
 
 
 _BY_ARGUMENTS = (
-    "Calls count as equal if arguments and result length are equal and no edit is seen in between. Changes by other"
-    " programs are not seen"
+    "A call counts as repeated if arguments and result length are the same and the agent changed no file in between."
+    " Changes by other programs are not seen"
 )
 
 
@@ -494,15 +495,15 @@ def data_quality(inputs: Inputs) -> list[Answer]:
             "unpriced",
             unpriced,
             f"have no known cost: {'; '.join(why)}",
-            "Write the price into `prices.toml` (docs/prices.md)."
+            "Write the price into `prices.toml`, as docs/prices.md describes."
             if unlisted
-            else "Read totals as without these sessions.",
+            else "No total contains the cost of these sessions.",
         ),
         (
             "output",
             low,
             f"under-report output tokens ({listed(low)}), so their cost is a lower bound",
-            "Read output and cost of these agents as lower bounds.",
+            "The real output tokens and cost of these agents are higher than shown.",
         ),
     ):
         k = len(affected)

@@ -71,8 +71,8 @@ def loops(inputs: Inputs) -> list[Answer]:
             n=len(calls),
             cause=with_source_lines(_SQL["loops_rows"]["equal_failures"]),
             do="Interrupt at the third identical failure. Add to the instructions what to do when that call fails.",
-            caveat="An exact count. Other calls may come in between. Changes outside the agent's edits (a server that"
-            f" starts) are not seen; {share.note}.",
+            caveat="An exact count. Other calls may come in between. Changes other than the agent's edits, such as a"
+            f" server that starts, are not seen; {share.note}.",
             by_session={session_id: float(k) for session_id, k in wasted.items()},
         )
     ]
@@ -90,7 +90,7 @@ MOSTLY_FAILING = 0.5
 person's other calls, for no share of failures is everybody's."""
 _CHECKS = ("test", "build")
 """Tools that are meant to fail, and so are no measure of other calls."""
-_SOME_ARE_MEANT = "Some failures are expected: probes (does this file exist?) and failing tests"
+_SOME_ARE_MEANT = "Some failures are normal: a check whether a file exists, or a test that finds a bug"
 _CLASS_NAMES = {
     None: "unclassified error",
     "exit_nonzero": "unexplained exit code",
@@ -128,7 +128,7 @@ def failures(inputs: Inputs) -> list[Answer]:
             Answer(
                 id=finding_id("failures.often", tool),
                 about=f"failures.{tool}",
-                sentence=f"{safe_name(tool)} fails more often than it works: {failed:,} of {share.n:,.0f} calls"
+                sentence=f"{safe_name(tool)} calls fail more often than they work: {failed:,} of {share.n:,.0f}"
                 f" ({formatted(share.value, 'share')}).{against}",
                 details=f"{told}.",
                 size=failed,
@@ -138,7 +138,7 @@ def failures(inputs: Inputs) -> list[Answer]:
                 p=between[1] if between else p_above(share, MOSTLY_FAILING),
                 n=n_sessions(rows),
                 cause=with_source_lines(asked),
-                do=f"Fix or replace it. Start with its failures: {error}.",
+                do=f"Look at the failed {safe_name(tool)} calls, first at {error}. Fix or replace the tool.",
                 caveat=f"{_SOME_ARE_MEANT}; {share.note}.",
                 by_session={session_id: k for session_id, k, _ in parts if k},
             )
@@ -150,12 +150,12 @@ def failures(inputs: Inputs) -> list[Answer]:
                 Answer(
                     id=finding_id(f"failures.{contrast.key}", f"{tool} {contrast.value}"),
                     about=f"failures.{tool}",
-                    sentence=f"{safe_name(tool)} fails in {formatted(contrast.group.value, 'share')} of"
-                    f" {contrast.group.n:,.0f} calls {contrast.where}, compared with {there} in {contrast.matched}.",
+                    sentence=f"{formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f} {safe_name(tool)}"
+                    f" calls {contrast.where} failed, compared with {there} in {contrast.matched}.",
                     details=f"{told}.",
                     **contrast.more(sum(n for _, _, n in parts), "failed calls", whole),
                     cause=with_source_lines(f"{asked} AND {sessions_sql(contrast.in_group)}"),
-                    do=f"Check its failures {contrast.where}: {error}.",
+                    do=f"Look at the failed {safe_name(tool)} calls {contrast.where}, first at {error}.",
                     caveat=f"{_NO_CAUSE} {_SOME_ARE_MEANT}; {contrast.group.note}.",
                     by_session={session_id: k for session_id, k, _ in parts if k and session_id in contrast.in_group},
                 )
@@ -180,12 +180,12 @@ def _told(rows: list[Row]) -> tuple[str, str]:
         kinds[_CLASS_NAMES.get(class_) or class_.replace("_", " ")] += row["failed"]
     error = f"“{safe_name(kinds.most_common(1)[0][0])}”" if kinds else "errors"
     failed = kinds.total()
-    often = "Mostly" if max(kinds.values(), default=0) / (failed or 1) > 0.5 else "Most often"
-    told = f"{often} {error}"
+    is_most = max(kinds.values(), default=0) / (failed or 1) > 0.5
+    told = f"Most errors are {error}" if is_most else f"The most common error is {error}"
     if failed:
         waited = [row["minutes"] for row in rows if row["minutes"] is not None]
-        told += f"; {formatted(sum(row['mended'] for row in rows) / failed, 'share')} of these calls succeed later"
-        told += f", after {formatted(60 * median(waited), 'seconds')} (median)" if waited else " in the session"
+        told += f". {formatted(sum(row['mended'] for row in rows) / failed, 'share')} of the failed calls succeed later"
+        told += f", after a median of {formatted(60 * median(waited), 'seconds')}" if waited else " in the session"
     return error, told
 
 
@@ -213,13 +213,13 @@ def untested_changes(inputs: Inputs) -> list[Answer]:
                 sentence=f"{formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f} sessions"
                 f" {contrast.where} that changed code left the last change untested, compared with {rest} in"
                 f" {contrast.matched}.",
-                details=f"{len(of & never):,} of them never ran a test or build.",
+                details=f"{len(of & never):,} of these untested sessions never ran a test or build.",
                 **contrast.more(len(rows), "sessions", len(rows)),
                 cause=with_source_lines(asked),
-                do=f"Add the test or build command to the instructions for sessions {contrast.where}.",
-                caveat=f"{_NO_CAUSE} Checks by the person, or by a program that is not known as a test or build, are"
-                " not"
-                f" seen; {contrast.group.note}.",
+                do="Add the test or build command to the instruction file (AGENTS.md, CLAUDE.md) for sessions"
+                f" {contrast.where}.",
+                caveat=f"{_NO_CAUSE} Tests that you ran yourself, or that ran by a command not known as a test or"
+                f" build, are not seen; {contrast.group.note}.",
                 by_session=dict.fromkeys(of, 1.0),
             )
         )
@@ -345,8 +345,8 @@ def waiting(inputs: Inputs) -> list[Answer]:
                 part="waited_s",
                 do=f"{'. '.join(_ADVICE[kind] for kind in kinds)}.",
                 saves=fsum(seconds for kind, seconds in by_kind if kind in kinds and kind != "question") / 3600,
-                caveat="Few logs record when a call was approved. In other logs, a call counts as waiting while it is"
-                " open for longer than its kind can run: for you, or because the machine slept."
+                caveat="Few logs record when a call was approved. In other logs, a call counts as waiting once it is"
+                " open for longer than the time limit of its kind; the machine may also have slept."
                 f"{longer if any(row['left_alone_s'] for row in times.values()) else ''}",
                 by_session=waited,
             )
@@ -374,8 +374,8 @@ def waiting(inputs: Inputs) -> list[Answer]:
                 cause=with_source_lines(asked, "ran_s"),
                 part="ran_s",
                 do="Make it faster, run it in the background, or run less of it (one test, one package).",
-                caveat="Overlapping calls count once. A call without a logged start counts for at most as long as its"
-                " kind can run.",
+                caveat="Overlapping calls count once. A call without a logged start counts for at most the time limit"
+                " of its kind.",
                 by_session=hours,
             )
         )
@@ -418,15 +418,15 @@ def pushback(inputs: Inputs) -> list[Answer]:
             Answer(
                 id=finding_id(f"pushback.{contrast.key}", contrast.value),
                 about="pushback",
-                sentence=f"You push back in at least {formatted(contrast.group.value, 'share')} of"
+                sentence=f"You object to or correct the agent in at least {formatted(contrast.group.value, 'share')} of"
                 f" {contrast.group.n:,.0f} follow-up prompts {contrast.where}, compared with {rest} in"
                 f" {contrast.matched}.",
                 **contrast.more(turns, "prompts", whole),
                 cause=with_source_lines(asked),
-                do=f"Read your objections {contrast.where}, and add them to your instruction file (AGENTS.md,"
-                " CLAUDE.md).",
-                caveat=f"{_NO_CAUSE} Detected by English word patterns with a precision of"
-                f" {formatted(validity, 'share')}. Recall: {recalls}; {contrast.group.note}.",
+                do=f"Read these prompts {contrast.where}, and add what you keep correcting to your instruction file"
+                " (AGENTS.md, CLAUDE.md).",
+                caveat=f"{_NO_CAUSE} Found by English word patterns: at least {formatted(validity, 'share')} of what"
+                f" they find is right. Of the real objections they find: {recalls}; {contrast.group.note}.",
                 validity=validity,
                 at_least=True,
                 by_session={session_id: pushed[session_id] for session_id in of},

@@ -199,7 +199,7 @@ def _by_task(rows: list[Row], holds: Callable[[Row], bool | None]) -> tuple[Esti
     tasks = (f"{row['dataset']}\n{row['task_id'] or row['session_id']}" for row, _ in known)
     pairs = list(task_sums(zip(tasks, (float(held) for _, held in known), strict=True)).values())
     k, n = sum(k for k, _ in pairs), sum(n for _, n in pairs)
-    note = "interval clustered by task" if len(pairs) > 1 else ""
+    note = "interval over tasks, because attempts at one task are alike" if len(pairs) > 1 else ""
     share = Estimate(value=k / n if n else None, n=n, k=k, interval=rate_interval(pairs), note=note, counted=parts)
     return share, len(pairs)
 
@@ -286,7 +286,11 @@ def failures_study(inputs: Inputs) -> Outcome:
             continue
         interval = None if share.low is None or share.high is None else (share.low, share.high)
         parts = [(entry.session_id, float(entry.name == rule.name), 1.0) for entry in first]
-        note = "interval clustered by task" if interval else "too few tasks for an interval"
+        note = (
+            "interval over tasks, because attempts at one task are alike"
+            if interval
+            else "too few tasks for an interval"
+        )
         of_class = Estimate(value=share.value, n=len(first), k=share.n, interval=interval, note=note, counted=parts)
         finding = of_class.finding(
             f"failures.{rule.name}",

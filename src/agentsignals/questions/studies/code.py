@@ -653,7 +653,7 @@ EFFICIENCY_STUDY = Study(**declared("study", "efficiency", modes=MODES), functio
 # -- Weaknesses (SWE-chat, Table 4, Figures 26 and 27)
 
 _NO_SCANS = "No repository was scanned yet. Run `agentsignals repo scan REPO`."
-_EXACT = "interval assumes independent findings"
+_EXACT = "the interval treats scanner findings as independent"
 _SHOWN = 15
 _OF_COMMITS = NoSessions("Counted by lines of commits. See the Code page.")
 _NAMES = {"human_only": "human only", "collaborative": "collaborative", "vibe": "vibe coding", "unknown": "unknown"}
