@@ -65,7 +65,7 @@ def _how_sure() -> list[str]:
         (
             "Findings",
             "agentsignals findings",
-            f"at most {bounds.false_discoveries:.0%} are expected to be chance; in data with 10 planted problems, 9 rank"
+            f"at most {bounds.false_discoveries:.0%} are expected to be chance; of 10 planted problems 9 rank"
             " first ([test](docs/design/findings.md#how-they-are-tried))",
         ),
         (
