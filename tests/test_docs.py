@@ -110,7 +110,7 @@ def test_every_column_has_a_meaning() -> None:
 def test_readme_says_how_often_signals_are_right_and_what_formats_lack() -> None:
     page = partly.readme()
     assert (ROOT / "README.md").read_text("utf-8") == page, "run `make docs`"
-    assert "| `agentsignals inventory underspecification` | never validated |" in page
+    assert "| `agentsignals inventory underspecification` | never measured |" in page
     for name in what_formats_say.said():
         assert f"`{name}`" in page
     assert what_formats_say.lacking("factory-droid") == "cost"

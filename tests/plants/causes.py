@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from tests.plants.work import Act, Work, an_edit, listing, paths, pushback
 
 MONEY = "Where did the money go?"
-TWICE = "What do I pay for twice?"
-FEW = "Which few sessions cost most?"
-FAILS = "What fails most often, and does it work later?"
-CIRCLES = "Where do agents loop?"
-CHECKED = "Is the last change tested?"
-PUSHBACK = "Where do I push back?"
-PLACES = "Which files are hotspots?"
+TWICE = "Which work is done, and paid for, more than once?"
+FEW = "Do a few sessions make up most of the cost?"
+FAILS = "Which tool calls fail most often, and do they succeed later?"
+CIRCLES = "Where do agents repeat the same failing call?"
+CHECKED = "Did agents test their last change?"
+PUSHBACK = "Where do I object to or correct agents?"
+PLACES = "Which files are changed in most sessions (hotspots)?"
 
 
 @dataclass(kw_only=True)

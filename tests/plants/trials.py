@@ -14,8 +14,8 @@ from tests.plants.causes import Plant
 
 ROW = dict[str, Any]
 START = datetime(2026, 5, 4, 6, 0, tzinfo=UTC)
-WHO = "Which candidate solved more of the same tasks?"
-WHY = "Why did attempts fail?"
+WHO = "Which model, agent or setting solved more of the same tasks?"
+WHY = "Why did eval attempts fail?"
 TASKS = tuple(f"mend-{name}-{n}" for name in ("parser", "cache", "dates", "paths", "quotes") for n in range(1, 6))
 
 

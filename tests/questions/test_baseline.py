@@ -148,7 +148,7 @@ def test_charts_and_tables_overlay_both(mine: Store, file: Path, tmp_path: Path)
     page = report.write(mine, tmp_path / "r.html", baseline=file).read_text("utf-8")
     assert page.index('id="baseline"') < page.index('id="sessions"')
     text = report.write(mine, tmp_path / "r.md", baseline=file).read_text("utf-8")
-    assert "## Your sessions compared with a baseline" in text and "| Tool calls per prompt | 36 | 5.5 |" in text
+    assert "## Your sessions compared with a baseline file" in text and "| Tool calls per prompt | 36 | 5.5 |" in text
 
 
 def test_turns_with_few_messages_are_shown_but_never_named(mine: Store, file: Path, tmp_path: Path) -> None:

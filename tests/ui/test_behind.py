@@ -34,7 +34,7 @@ def test_every_number_of_a_study_opens_a_page_of_sessions(server: Server, name: 
 
 def test_a_number_lists_its_sessions_with_their_part_largest_first(server: Server) -> None:
     told = Elements(page(server, f"/behind?key={quote('study:errors:errors.by_class:test')}")).said
-    assert "Failed calls by class: test" in told and "1 answered calls" in told
+    assert "Failed calls by kind of call: test" in told and "1 answered calls" in told
     both = page(server, "/behind?key=study:tools:tools.mcp_sessions")
     assert "1 session in the numerator" in both and "all 2 in the denominator" in both
     assert "/session/fine-1" in both and "/session/fine-1" not in page(

@@ -302,7 +302,7 @@ def test_text_of_a_trace_is_text_in_a_chart() -> None:
 
 def test_the_page_shows_skips_limits_and_the_way_to_every_number(page: str) -> None:
     read = Page(page)
-    for heading in ("Data read and skipped", "Limits", "SQL and versions"):
+    for heading in ("Records read and records skipped", "Limits", "SQL and versions"):
         assert heading in read.said()
     shown = {attributes["id"] for tag, attributes in read.elements if tag == "section"}
     assert {"sessions", "reading", "limits"} <= shown and "attempts" not in shown

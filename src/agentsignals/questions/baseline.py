@@ -338,7 +338,7 @@ def _by_turn(yours: Baseline, base: Baseline, command: str) -> tuple[Finding, Ta
             share = f"{rate.negative:,} of {rate.n:,} NEGATIVE, {formatted(rate.value, 'share')}"
             drawn = {"name": name, "at": rate.turn, "value": rate.value, "low": rate.low, "high": rate.high}
             marks.append(mark({**drawn, "tip": f"turn {rate.turn}, {name}: {share}"}, _ELSEWHERE))
-    title, n = "NEGATIVE messages by turn: yours and the baseline's", sum(r.n for r, _ in turns)
+    title, n = "Negative messages by position in the session: yours and the baseline file's", sum(r.n for r, _ in turns)
     note = f"Few: under {LOW_N} labelled messages on either side."
     made = table("baseline.turns", rows, title=title, n=n, evidence=_ELSEWHERE, note=note)
     across, up = "turn number in the session", "share of labelled messages"

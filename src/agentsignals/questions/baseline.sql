@@ -1,6 +1,6 @@
 -- study: baseline
--- title: Your sessions compared with a baseline
--- question: Where do your sessions differ from those of the baseline?
+-- title: Your sessions compared with a baseline file
+-- question: Where do your sessions differ from those in the baseline file?
 
 -- name: baseline.measures
 SELECT session_id, signal, version, CASE WHEN signal = 'corpus.short_messages' THEN TRY_CAST(value->>'le_20' AS DOUBLE)
@@ -29,13 +29,13 @@ WHERE signal IN ({paths}) AND absent IS NULL ORDER BY signal, session_id
 -- of: your labelled messages
 
 -- table: baseline.measures
--- title: Your sessions and the baseline's
+-- title: Your sessions and those in the baseline file
 -- of: your sessions, at most
--- note: A gap is the standardized mean difference; 0.2 is small, 0.8 is large (Cohen 1988). Medians and quantiles are
---   shown because most measures are skewed.
+-- note: Gap: the difference of the means in standard deviations (0.2 is small, 0.8 is large; Cohen 1988). Medians and
+--   quantiles are shown because a few sessions have very large values.
 
 -- chart: baseline.measures
--- title: Your sessions compared with the baseline, by measure
+-- title: Your sessions compared with the baseline file, by measure
 -- of: your sessions, at most
 
 -- chart: baseline.turns

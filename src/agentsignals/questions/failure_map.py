@@ -149,7 +149,7 @@ def question(by: Sequence[str] = (), where: str = ALL) -> Question:
     failures = f"SELECT session_id, value, detail FROM signals WHERE signal = '{SIGNAL}' AND value IS NOT NULL"
     return Question(
         name="failures",
-        question="Why did attempts fail?",
+        question="Why did eval attempts fail?",
         queries={**queries(_RULE, where), "failures": failures, "audits": AUDITS},
         function=lambda inputs: failure_map(inputs.rows, by),
         context="eval",

@@ -18,11 +18,11 @@ JOIN (SELECT session_id, task_id FROM attempts) USING (session_id)
 WHERE signal = 'verification.pass_audit' AND absent IS NULL ORDER BY session_id
 
 -- asked: solved_more
--- question: Which candidate solved more of the same tasks?
+-- question: Which model, agent or setting solved more of the same tasks?
 -- context: eval
 
 -- asked: no_model
--- question: Which attempts record no model?
+-- question: Which eval attempts do not record their model?
 -- context: eval
 
 -- asked: solved_cost
@@ -30,9 +30,9 @@ WHERE signal = 'verification.pass_audit' AND absent IS NULL ORDER BY session_id
 -- context: eval
 
 -- asked: why_failed
--- question: Why did attempts fail?
+-- question: Why did eval attempts fail?
 -- context: eval
 
 -- asked: not_earned
--- question: Which passes are reward hacking?
+-- question: Which passed attempts cheated (reward hacking)?
 -- context: eval

@@ -63,7 +63,7 @@ GROUP BY ALL
 SELECT path, skipped, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY skipped DESC
 
 -- asked: few_sessions
--- question: Which few sessions cost most?
+-- question: Do a few sessions make up most of the cost?
 
 -- asked: expensive_projects
 -- question: In which projects does a session cost more?
@@ -79,8 +79,8 @@ SELECT path, skipped, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY 
 -- needs_charges: yes
 
 -- asked: repeated_work
--- question: What do I pay for twice?
+-- question: Which work is done, and paid for, more than once?
 -- needs_charges: yes
 
 -- asked: data_quality
--- question: What is missing from the data?
+-- question: Which costs and records are missing from the data?

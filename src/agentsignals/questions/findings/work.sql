@@ -154,19 +154,19 @@ FROM signals JOIN turns USING (session_id, turn)
 WHERE signal = 'chat.pushback_type' AND {label} IN ('correction', 'failure_report', 'rejection')
 
 -- asked: loops
--- question: Where do agents loop?
+-- question: Where do agents repeat the same failing call?
 -- sliced: calls runs
 
 -- asked: failures
--- question: What fails most often, and does it work later?
+-- question: Which tool calls fail most often, and do they succeed later?
 -- sliced: calls
 
 -- asked: untested_changes
--- question: Is the last change tested?
+-- question: Did agents test their last change?
 -- sliced: changed
 
 -- asked: hotspots
--- question: Which files are hotspots?
+-- question: Which files are changed in most sessions (hotspots)?
 -- sliced: edits
 
 -- asked: waiting
@@ -174,4 +174,4 @@ WHERE signal = 'chat.pushback_type' AND {label} IN ('correction', 'failure_repor
 -- sliced: ended ran
 
 -- asked: pushback
--- question: Where do I push back?
+-- question: Where do I object to or correct agents?

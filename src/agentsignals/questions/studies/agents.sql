@@ -1,7 +1,7 @@
 -- study: agents
 -- order: 340
--- title: Behaviour by agent
--- question: How do agents differ on the ten agent-traces metrics?
+-- title: Behaviour of agents, compared
+-- question: How do agents differ in ten measures of behaviour (from the agent-traces study)?
 
 -- name: agents.agents
 SELECT CASE WHEN grouping(sessions.agent) = 1 THEN 'all agents' ELSE sessions.agent END AS agent,
@@ -55,7 +55,7 @@ WHERE $agent = $all OR sessions.agent = $agent
 -- unit: of input tokens
 
 -- table: agents.metrics
--- title: Behaviour by agent
+-- title: Behaviour of agents, compared
 -- columns: agent | n sessions:count | autonomy calls per prompt:number | errors failed calls:share |
 --   recovery recovered failures:share | entropy tool entropy, bits:number | events events per session:number |
 --   read_first edits after a read:share | cost cost per session:usd | output output/input tokens:share |
@@ -85,7 +85,7 @@ GROUP BY steps.model, session_id ORDER BY ALL
 -- finding: models.count
 -- title: Models used
 -- of: sessions naming a model
--- note: names as the traces write them; one model may have several
+-- note: names as the logs write them; one model may have several
 -- unit: models
 SELECT count(DISTINCT model) FROM steps WHERE thread = 'main' AND model IS NOT NULL
 
@@ -102,7 +102,7 @@ SELECT (SELECT count(*) FROM sessions) - (SELECT count(DISTINCT session_id) FROM
 -- unit: share of sessions
 
 -- table: models.used
--- title: Models by sessions
+-- title: Models, by number of sessions
 -- columns: model:code | sessions:count | places projects:count | largest largest project:share | steps model
 --   calls:count | output output tokens:tokens | answered answered calls:count | rate failed:share | ends:share |
 --   warning caution
@@ -114,8 +114,9 @@ SELECT (SELECT count(*) FROM sessions) - (SELECT count(DISTINCT session_id) FROM
 
 -- study: data_sets
 -- order: 350
--- title: Behaviour by dataset
--- question: How much do the ten agent-traces metrics vary across repositories, agents and models?
+-- title: Behaviour by data set
+-- question: How much do ten measures of behaviour (from the agent-traces study) vary across data sets, agents and
+--   models?
 -- context: product
 
 -- name: data_sets.inputs
@@ -128,17 +129,18 @@ SELECT value, CAST(detail->>'data_sets' AS BIGINT) AS sets
 FROM named_signals WHERE signal = 'corpus.cross_dataset_variance[]' AND absent IS NULL
 
 -- finding: data_sets.most_apart
--- title: Metric that varies most across datasets
+-- title: Measure that varies most across data sets
 -- of: datasets
 -- unit: metric
 -- signals: corpus.cross_dataset_variance[] corpus.metric_inputs
 
 -- table: data_sets.variance
--- title: Variation across datasets, by metric
+-- title: How much each measure varies across data sets
 -- columns: metric | robust MAD/median:share | cv standard deviation/mean:share | n datasets with a value:count
 -- of: datasets
--- note: MAD is the median absolute deviation, scaled to a standard deviation. Largest variation first.
+-- note: MAD: median absolute deviation, scaled so that it compares with a standard deviation. The metrics that vary
+--   most come first.
 
 -- chart: data_sets.spread
--- title: Variation across datasets
+-- title: How much measures vary across data sets
 -- of: datasets

@@ -1,7 +1,7 @@
 -- study: attempts
 -- order: 360
 -- title: Eval runs
--- question: How did the attempts of each agent, model and data set end?
+-- question: How many attempts of each agent, model and data set were solved?
 -- context: eval
 
 -- name: attempts.attempts
@@ -45,7 +45,7 @@ SELECT count(DISTINCT task_id) FROM attempts
 -- title: Attempts without a transcript
 -- of: attempts
 -- unit: attempts
--- note: their tokens, reasoning and tool calls are unknown
+-- note: the tokens, reasoning and tool calls of these attempts are unknown
 SELECT count(*) FILTER (NOT has_transcript) FROM attempts
 
 -- finding: attempts.localized
@@ -70,14 +70,14 @@ WHERE signal = 'anticipation.first_tool_precision' AND absent IS NULL AND coales
 -- title: Retries solved
 -- of: attempts where this is known
 -- unit: share of attempts
--- note: not comparable with first attempts, because only failures are retried
+-- note: do not compare this with first attempts: only tasks that failed are retried
 -- signals: verification.outcome
 SELECT avg(CAST(outcome = 'solved' AS INT))
 FROM attempts
 WHERE attempt_index > 0 AND outcome IN ('solved', 'failed')
 
 -- finding: attempts.solved
--- title: First attempts solved
+-- title: First attempts that solved their task
 -- of: attempts where this is known
 -- unit: share of attempts
 -- signals: verification.outcome
@@ -96,7 +96,7 @@ FROM attempts a JOIN sessions s USING (session_id)
 WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND coalesce(s.input_tokens + s.output_tokens, a.harness_input_tokens - coalesce(a.harness_cache_read_tokens, 0) + a.harness_output_tokens) IS NOT NULL
 
 -- finding: attempts.other_cost
--- title: Spent on graders, simulated users and runs that were thrown away
+-- title: Cost of graders, simulated users and discarded runs
 -- of: attempts whose harness records it
 -- unit: US dollars
 SELECT sum(harness_other_cost_usd) FROM attempts WHERE harness_other_cost_usd IS NOT NULL
@@ -107,17 +107,17 @@ FROM attempts a JOIN sessions s USING (session_id)
 WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND a.wall_time_s IS NOT NULL
 
 -- table: attempts.by_treatment
--- title: Outcomes by agent, model and data set
+-- title: Solved and failed attempts, by agent, model and data set
 -- of: attempts
--- note: Retries are separate, because only failures are retried, often under another cap. Tasks differ between
---   rows, so do not compare them.
+-- note: Retries are counted separately, because only failed attempts are retried, often with other limits. Do not
+--   compare rows: their tasks differ.
 
 -- table: attempts.each
 -- title: Each attempt
 -- of: attempts
 
 -- chart: attempts.outcomes
--- title: Outcomes of first attempts
+-- title: First attempts: solved, failed or not judged
 -- of: first attempts
 
 -- chart: attempts.solved
@@ -126,8 +126,8 @@ WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND a
 
 -- study: failures
 -- order: 362
--- title: Failures of eval runs
--- question: Why did attempts fail?
+-- title: Why eval attempts failed
+-- question: Why did eval attempts fail?
 -- context: eval
 
 -- name: failures.places
@@ -142,10 +142,10 @@ ORDER BY session_id
 -- unit: first attempts
 
 -- table: failures.places
--- title: Overlap with the gold patch
+-- title: How near attempts came to the code that the reference solution changes
 -- columns: near finest overlap:code | n attempts:count | solved:count | failed:count | share:share
 -- of: attempts with a patch and a gold patch
--- note: The gold patch is one of several possible fixes.
+-- note: The reference solution (gold patch) is only one of several possible fixes.
 
 -- table: failures.examples
 -- title: Examples of each class, with evidence
@@ -154,7 +154,7 @@ ORDER BY session_id
 -- of: attempts that failed or were aborted
 
 -- table: failures.not_earned
--- title: Passes by reward hacking
+-- title: Passed attempts that cheated (reward hacking)
 -- columns: verdict:code | because evidence | event:count | task:code | candidate:code | attempt:count |
 --   session:session
 -- of: passes that looked up the fix or changed the verifier
@@ -165,16 +165,16 @@ ORDER BY session_id
 -- of: first attempts that failed or were broken off
 
 -- chart: failures.classes
--- title: Why first attempts failed
+-- title: Why first attempts at a task failed
 -- of: first attempts that failed or were broken off
 
 -- study: outcomes
 -- order: 310
 -- title: Outcomes
--- question: How did sessions end, and on what evidence?
+-- question: How did sessions end, and what shows it?
 -- context: product
--- limit: A session without a verdict is neither accepted nor rejected: no commit is recorded and nobody commented. So
---   the accepted and rejected shares are lower bounds.
+-- limit: A session counts as neither accepted nor rejected if no commit followed and nobody commented on the result.
+--   So the real shares of accepted and of rejected sessions are higher.
 
 -- name: outcomes.outcomes
 SELECT session_id, place, json_extract_string(value, '') AS label, absent, detail->>'evidence_kind' AS evidence
@@ -182,9 +182,9 @@ FROM named_signals JOIN sessions USING (session_id) WHERE signal = 'user.session
 ORDER BY session_id
 
 -- finding: outcomes.censored
--- title: Sessions that may not have ended
+-- title: Sessions that may still be running
 -- of: sessions
--- note: still running when the traces were read, or nothing to judge
+-- note: sessions that were still running when their logs were read, or in which there was nothing to judge
 -- unit: sessions
 -- signals: user.session_outcome
 SELECT count(*)
@@ -195,7 +195,7 @@ WHERE signal = 'user.session_outcome' AND absent IS NOT NULL AND absent <> 'none
 -- title: Accepted
 -- of: sessions that ended
 -- unit: share of sessions
--- note: a lower bound, because some sessions have no verdict
+-- note: the real share is higher: for some sessions it is not known
 -- signals: user.session_outcome
 SELECT avg(CAST(absent IS NULL AND json_extract_string(value, '') = 'accepted' AS INT))
 FROM signals
@@ -205,27 +205,27 @@ WHERE signal = 'user.session_outcome' AND (absent IS NULL OR absent = 'none_foun
 -- title: Rejected
 -- of: sessions that ended
 -- unit: share of sessions
--- note: a lower bound, because some sessions have no verdict
+-- note: the real share is higher: for some sessions it is not known
 -- signals: user.session_outcome
 SELECT avg(CAST(absent IS NULL AND json_extract_string(value, '') = 'explicitly_rejected' AS INT))
 FROM signals
 WHERE signal = 'user.session_outcome' AND (absent IS NULL OR absent = 'none_found')
 
 -- finding: outcomes.evidence
--- title: Sessions whose outcome has evidence
+-- title: Sessions where something shows how they ended
 -- of: sessions that ended
 -- unit: share of sessions
--- note: a commit, the person's words, the next session, an interruption, or an open question
+-- note: evidence is a commit, what the person said, the next session, an interruption, or an open question
 -- signals: user.session_outcome
 SELECT avg(CAST(absent IS NULL AS INT))
 FROM signals
 WHERE signal = 'user.session_outcome' AND (absent IS NULL OR absent = 'none_found')
 
 -- table: outcomes.kinds
--- title: Outcomes by evidence
+-- title: How sessions ended, by what shows it
 -- columns: outcome | evidence | sessions:count | share:share | ends:share
 -- of: sessions that ended
 
 -- chart: outcomes.kinds
--- title: How sessions ended, by evidence
+-- title: How sessions ended, by what shows it
 -- of: sessions that ended

@@ -177,7 +177,7 @@ def coding_modes(inputs: Inputs) -> Outcome:
                     f"coding_modes.{'' if source == 'recorded' else 'replayed.'}{mode}",
                     f"Sessions in mode {NAMES[mode]}, as {source}",
                     _CODING_MODES_OF[source],
-                    f"SWE-chat, as recorded: {_PUBLISHED[mode]}%" if mode in _PUBLISHED else "",
+                    f"the SWE-chat paper reports {_PUBLISHED[mode]}%" if mode in _PUBLISHED else "",
                     unit="share of sessions",
                     signals=(SIGNAL, PERCENT) if source == "recorded" else (),
                     sql=f"SELECT avg(CAST({of_mode}",
@@ -526,7 +526,7 @@ def efficiency(inputs: Inputs) -> Outcome:
             f"efficiency.{name}.alone",
             f"Sessions that share no commit with another session{', as recorded' if name == 'recorded' else ''}",
             "sessions with committed lines",
-            "SWE-chat: 48.6% map cleanly, by an unpublished rule",
+            "in the SWE-chat paper 48.6% map cleanly, by an unpublished rule",
             unit="share of sessions",
         )
         for name in sources
@@ -538,7 +538,7 @@ def efficiency(inputs: Inputs) -> Outcome:
         typical, _, low = _of_mode(measure, by_source[name], mode, places)
         published = measure.medians.get(mode) if name == "recorded" else None
         notes = (
-            f"SWE-chat: {formatted(published, measure.kind)}" if published is not None else "",
+            f"the SWE-chat paper reports {formatted(published, measure.kind)}" if published is not None else "",
             "lower bound: some sessions under-report output tokens" if low else "",
         )
         of_mode = f", {NAMES[mode]} as {name}" if mode else ""

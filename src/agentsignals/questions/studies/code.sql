@@ -2,7 +2,8 @@
 -- order: 120
 -- title: Edits
 -- question: How do agents change files?
--- limit: Some agents refuse to edit a file they have not read. For them this rate says nothing.
+-- limit: Some agents cannot edit a file that they have not read. For them, the share of edits after a read says
+--   nothing.
 
 -- name: edits.ways
 SELECT session_id, via, count(*) AS n
@@ -23,13 +24,13 @@ GROUP BY session_id
 
 -- finding: edits.read_first
 -- signals: corpus.read_before_edit_rate
--- title: Edits after the agent read or changed the file
+-- title: Edits of files that the agent had read or changed before
 -- of: edit attempts on existing files
 -- unit: share of edit attempts
 
 -- finding: edits.per_read
 -- signals: behavior.edit_to_read_ratio
--- title: Edits per read
+-- title: Number of edits per file read
 -- of: reads
 -- unit: edits per read
 
@@ -37,10 +38,10 @@ GROUP BY session_id
 -- signals: behavior.diff_lines
 -- title: Median lines added and removed per session
 -- unit: lines
--- note: sum over all edits, so rework counts each time; sessions without edits count as 0
+-- note: sum over all edits, so a line edited twice counts twice; sessions without edits count as 0
 
 -- finding: edits.by_shell
--- title: Changes made through the shell
+-- title: File changes made by shell commands
 -- of: file changes
 SELECT avg(CAST(via = 'shell' AS INT))
 FROM (SELECT DISTINCT session_id, seq, path, via FROM edits WHERE thread = 'main')
@@ -60,14 +61,14 @@ WHERE signal = 'user.region_re_edit_count'
 -- of: file changes
 
 -- chart: edits.read_first.agents
--- title: Edits after a read or change of the file, by agent
+-- title: Edits of files that the agent had read or changed before, by agent
 -- of: edit attempts
--- note: edit attempts in brackets; lines are 95% intervals
+-- note: the number of attempted edits is in brackets; lines are 95% intervals
 
 -- study: coding_modes
 -- order: 200
--- title: Coding modes
--- question: Who writes the committed code?
+-- title: Who writes the code: agent, person or both
+-- question: Who wrote the committed code, agents or people?
 -- context: product
 
 -- name: coding_modes.sessions
@@ -75,29 +76,29 @@ SELECT session_id, place, {started_at} FROM sessions ORDER BY session_id
 
 -- finding: coding_modes.percent.median
 -- title: Median share of agent lines per session, as recorded
--- note: SWE-chat, as recorded: 73.3
+-- note: the SWE-chat paper reports 73.3
 -- unit: percent of committed lines
 -- signals: chat.agent_percentage
 SELECT median(number) FROM signals WHERE signal = 'chat.agent_percentage'
 
 -- table: coding_modes.roads
--- title: Coding modes as recorded, and as recomputed from the edits
+-- title: Who wrote the code (agent, person or both): as the data set records it, and as computed from the edits
 -- of: sessions with both
 
 -- chart: coding_modes.shares
--- title: Coding modes
+-- title: Who writes the code: agent, person or both
 -- of: sessions
--- note: sessions in brackets; lines are 95% intervals
+-- note: the number of sessions is in brackets; lines are 95% intervals
 
 -- study: survival
 -- order: 210
 -- title: Code survival
 -- question: How many lines written by agents survive?
 -- context: product
--- limit: Definitions of survival differ widely; each figure names its own. A line that was overwritten and came back
---   counts as both.
--- limit: A line is alive if git blame still names the commit, so a re-indented line is not. Commits outside the head's
---   history are excluded.
+-- limit: Survival of lines can be defined in many ways; each figure states its definition. A line that was
+--   overwritten and later restored counts both as overwritten and as kept.
+-- limit: A line survives if git blame still assigns it to the commit that added it; re-indented lines do not. Commits
+--   that the newest commit does not build on are excluded.
 
 -- name: survival.fates
 SELECT session_id, CAST(coalesce(detail->>'produced', '0') AS DOUBLE) AS produced,
@@ -131,56 +132,59 @@ WHERE task = 'earlier_on_same_lines' AND labeller = 'attribution'
 ORDER BY session_id
 
 -- finding: survival.met
--- title: Sessions that replaced lines of an earlier session, or wrote next to them
+-- title: Sessions that changed lines of an earlier session, or wrote next to them
 -- of: sessions that wrote lines
--- note: lines are tracked through every commit of a working tree
+-- note: lines are followed through all commits of the repository's working tree
 -- unit: share of sessions
 
 -- finding: survival.efficiency
--- title: Agent lines that reached a commit (Eq 2)
+-- title: Lines by agents that reached a commit (equation 2 of the SWE-chat paper)
 -- of: lines
--- note: a line counts if any later commit has it; SWE-chat: 44.3% (v1; its abstract calls this survival), 59%
---   (abstract of v2)
+-- note: a line counts if any later commit contains it; the SWE-chat paper reports 44.3% (version 1) and 59% (version
+--   2)
 
 -- finding: survival.rate
--- title: Agent lines that reached a commit, without lines the session itself overwrote (SWE-chat's equation 3)
+-- title: Lines by agents that reached a commit, of those the session did not overwrite (equation 3 of the SWE-chat
+--   paper)
 -- of: lines
--- note: SWE-chat: 50.3% (v1)
+-- note: the SWE-chat paper (version 1) reports 50.3%
 
 -- finding: survival.strict
--- title: Agent lines kept per commit, in the files it changed (Eq 2)
+-- title: Lines by agents that the commit keeps, in the files it changed (equation 2 of the SWE-chat paper)
 -- of: lines
--- note: lines written since the previous linked commit
+-- note: counted are the lines that the agent wrote since the previous commit of the session
 
 -- finding: survival.strict.rate
--- title: Agent lines kept per commit, in the files the commit changed (SWE-chat's equation 3)
+-- title: Lines by agents that the commit keeps, in the files it changed (equation 3 of the SWE-chat paper)
 -- of: lines
--- note: lines written since the previous linked commit
+-- note: counted are the lines that the agent wrote since the previous commit of the session
 
 -- finding: survival.window
--- title: Agent lines kept per commit, in all files (Eq 2)
+-- title: Lines by agents that the commit keeps, in all files (equation 2 of the SWE-chat paper)
 -- of: lines
--- note: lines written since the previous linked commit; lines committed later count as lost
+-- note: counted are the lines that the agent wrote since the previous commit of the session; lines committed later
+--   count as lost
 
 -- finding: survival.window.rate
--- title: Agent lines kept per commit, in all files (SWE-chat's equation 3)
+-- title: Lines by agents that the commit keeps, in all files (equation 3 of the SWE-chat paper)
 -- of: lines
--- note: lines written since the previous linked commit; lines committed later count as lost
+-- note: counted are the lines that the agent wrote since the previous commit of the session; lines committed later
+--   count as lost
 
 -- finding: survival.alive
--- title: Committed agent lines still alive
+-- title: Committed lines by agents that still exist
 -- of: lines in commits of the head's history
 -- unit: share of lines
 
 -- finding: survival.alive.others
--- title: Other lines in those commits still alive
+-- title: Other lines of the same commits that still exist
 -- of: lines in commits of the head's history
 -- unit: share of lines
 
 -- study: efficiency
 -- order: 220
 -- title: Efficiency
--- question: What do 100 committed lines cost in time, prompts and dollars?
+-- question: What do 100 committed lines by agents cost in time, prompts and dollars?
 -- context: product
 
 -- name: efficiency.effort
@@ -234,7 +238,7 @@ GROUP BY session_id ORDER BY session_id
 -- study: weaknesses
 -- order: 230
 -- title: Weaknesses
--- question: Which weaknesses did commits introduce, and who wrote those lines?
+-- question: Which security weaknesses did commits add, and did agents or people write those lines?
 -- context: product
 
 -- name: weaknesses.scans
@@ -248,33 +252,33 @@ FROM weaknesses WHERE change IN ('introduced', 'fixed')
 ORDER BY ALL
 
 -- table: weaknesses.rates
--- title: Findings per 1,000 added lines
+-- title: Security weaknesses per 1,000 added lines
 -- columns: attribution | by | group | files | lines added lines:count | introduced:count | introduced_rate per
 --   1,000:number | low from:number | high to:number | fixed:count | fixed_rate fixed per 1,000:number
 -- of: commits that added lines
 
 -- table: survival.by_mode
--- title: Fate of agent lines, by mode
+-- title: What became of lines written by agents, by who wrote the session's code
 -- of: sessions that wrote lines
--- note: SWE-chat (v1, modes as recorded, sessions that map cleanly; all, collaborative, vibe): Eq 2 44.3, 38.2,
---   59.0%; Eq 3 50.3, 44.1, 64.6%; overwritten by the agent itself 9.3, 10.1, 7.1%; deleted by people 42.2, 46.9,
---   30.9%.
+-- note: The same figures in the SWE-chat paper (version 1), for all, collaborative and vibe-coding sessions: lines
+--   that reached a commit 44.3, 38.2, 59.0% (equation 2) or 50.3, 44.1, 64.6% (equation 3); overwritten by the agent
+--   itself 9.3, 10.1, 7.1%; deleted by people 42.2, 46.9, 30.9%.
 
 -- table: survival.by_repository
--- title: Agent lines, by repository
+-- title: What became of lines by agents, by repository
 -- of: repositories
--- note: Counts sessions linked to its commits.
+-- note: Sessions are those that wrote commits of the repository.
 
 -- table: survival.by_age
--- title: Committed lines still alive, by age
+-- title: Committed lines that still exist, by age of the commit
 -- of: lines in commits of the head's history
--- note: Age counts from the newest commit of the repository.
+-- note: Age is the time from a commit to the newest commit of the repository.
 
 -- chart: survival.fates
--- title: Fate of agent lines
+-- title: What became of lines written by agents
 -- of: lines
 
 -- chart: survival.age
--- title: Committed agent lines still alive, by age of the commit
+-- title: Committed lines by agents that still exist, by age of the commit
 -- of: lines
--- note: lines in brackets; error bars are 95% intervals
+-- note: the number of lines is in brackets; error bars are 95% intervals

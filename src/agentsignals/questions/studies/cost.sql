@@ -25,9 +25,9 @@ FROM sessions
 WHERE cost_usd IS NOT NULL
 
 -- finding: cost.billed
--- title: Cost recorded in the traces
+-- title: Part of the cost that the logs record
 -- of: priced sessions
--- note: calls without a recorded cost are estimated at list price
+-- note: the cost of model calls without a recorded cost is estimated at list price
 SELECT sum(recorded_cost_usd) FROM sessions WHERE cost_usd IS NOT NULL
 
 -- finding: cost.median
@@ -36,17 +36,17 @@ SELECT sum(recorded_cost_usd) FROM sessions WHERE cost_usd IS NOT NULL
 SELECT median(cost_usd) FROM sessions
 
 -- finding: cost.unpriced
--- title: Sessions without a known price
+-- title: Sessions whose cost is not known
 -- of: sessions
--- note: unknown, not zero
+-- note: these values are unknown, not zero
 -- unit: sessions
 -- priced: yes
 SELECT count(*) - count(cost_usd) FROM sessions
 
 -- finding: cost.recorded
--- title: Priced model calls with a cost in the trace
+-- title: Model calls whose cost the log records
 -- of: priced model calls
--- note: calls without a recorded cost are estimated at list price
+-- note: the cost of model calls without a recorded cost is estimated at list price
 -- priced: yes
 SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps WHERE cost_usd IS NOT NULL
 
@@ -60,17 +60,17 @@ SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps WHERE cost_usd IS N
 -- columns: agent | sessions:count | priced:count | unpriced:count | cost:usd | median median session:usd |
 --   input:tokens | cache_read cache read:tokens | cache_write cache write:tokens | output:tokens
 -- of: sessions
--- note: A dash means unknown, not zero; >= marks a lower bound. Includes subagents.
+-- note: A dash means unknown, not zero. >= marks a lower bound. Subagents are included.
 
 -- table: cost.unpriced
--- title: Why sessions have no price
+-- title: Why the cost of sessions is not known
 -- columns: reason | detail:code | agent | sessions:count
 -- of: sessions without a price
 
 -- chart: cost.agents
 -- title: Cost by agent
 -- of: priced sessions
--- note: in brackets: sessions with a known price, and all sessions
+-- note: in brackets: how many sessions have a known cost, and how many there are
 
 -- study: cost_causes
 -- order: 325

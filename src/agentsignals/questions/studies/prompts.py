@@ -268,7 +268,7 @@ def intents_study(inputs: Inputs) -> Outcome:
     for name, estimate in shares.items():
         title, note = (
             f"Prompts that ask for: {_spaced(name)}",
-            f"SWE-chat: {INTENTS[name]}%{unjudged and '; '}{unjudged}",
+            f"the SWE-chat paper reports {INTENTS[name]}%{unjudged and '; '}{unjudged}",
         )
         findings.append(estimate.finding(f"intents.intent.{name}", title, of, note, classes=(name,), **prompts))
     for activity, intents in ACTIVITIES.items() if shares else ():
@@ -289,7 +289,7 @@ def intents_study(inputs: Inputs) -> Outcome:
     for name, estimate in personas.items():
         title, note = (
             f"Sessions with persona {_spaced(name)}",
-            f"SWE-chat: {PERSONAS[name]}%" if name in PERSONAS else "",
+            f"the SWE-chat paper reports {PERSONAS[name]}%" if name in PERSONAS else "",
         )
         finding = estimate.finding(
             f"intents.persona.{name}",

@@ -1,9 +1,9 @@
 -- study: messages
 -- order: 250
 -- title: Messages
--- question: How much do people write?
+-- question: How much do people write to their agents?
 -- context: product
--- limit: Pasted text counts as written. The longest messages are mostly pastes.
+-- limit: Text that a person pasted counts as written by the person. Most of the longest messages are pasted text.
 
 -- name: messages.lengths
 SELECT session_id, agent, place, length(trim(text, concat(' ', chr(9), chr(10), chr(13)))) AS chars
@@ -18,7 +18,7 @@ FROM named_signals WHERE signal = 'corpus.top_duplicate_messages[]' AND absent I
 -- finding: messages.median
 -- title: Median message length
 -- of: messages
--- note: excludes plan hand-offs and messages that are only attachments
+-- note: plans handed over to a new session and messages without text are left out
 -- unit: characters
 SELECT median(length(trim(text, concat(' ', chr(9), chr(10), chr(13)))))
 FROM turns JOIN sessions USING (session_id)
@@ -39,12 +39,13 @@ WHERE kind NOT IN ('attachment', 'plan_handoff', 'scripted_prompt') AND length(t
 -- title: Repeated messages
 -- columns: text message | n times:count | share of all messages:share | sessions:count
 -- of: messages
--- note: Ignores case, outer blanks and a final . or !. Recognized secrets, addresses and paths are masked.
+-- note: Messages that differ only in upper case, surrounding blanks or a final . or ! count as the same. Recognized
+--   secrets, addresses and paths are masked.
 
 -- study: people
 -- order: 240
 -- title: People
--- question: How do people steer?
+-- question: How do people correct their agents?
 -- context: product
 
 -- name: people.later
@@ -90,7 +91,7 @@ GROUP BY 1
 ORDER BY count(*) DESC, 1 LIMIT 1
 
 -- chart: people.positions
--- title: Pushback and interruptions, by prompt number
+-- title: Objections and interruptions, by position of the prompt in the session
 -- of: prompts
 
 -- chart: people.openings
@@ -99,7 +100,7 @@ ORDER BY count(*) DESC, 1 LIMIT 1
 
 -- study: intents
 -- order: 150
--- title: Intents and personas
+-- title: What people ask for, and how they ask
 -- question: What do people ask for, and how?
 -- context: product
 
@@ -130,7 +131,7 @@ FROM named_signals WHERE signal = 'chat.user_persona' AND absent IS NULL
 ORDER BY session_id
 
 -- table: intents.activities
--- title: Turns by activity
+-- title: Prompts by what the agent did
 -- columns: activity | n prompts:count | sessions:count | median median time:seconds | mean mean time:seconds |
 --   cut cut short:share | objected pushback in next prompt:share
 -- of: prompts
@@ -138,7 +139,7 @@ ORDER BY session_id
 -- study: topics
 -- order: 160
 -- title: Topics
--- question: What are prompts about?
+-- question: Which topics are people's prompts about?
 -- context: product
 
 -- name: topics.prompts
@@ -162,9 +163,10 @@ WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn
 -- unit: topics
 
 -- finding: topics.noise
--- title: Prompts without a topic
+-- title: Prompts that fit no topic
 -- of: prompts compared
--- note: closer to another topic, or in a group of fewer than five; SWE-chat: 42.6%, by another method
+-- note: prompts closer to another topic, or in a group of fewer than five; the SWE-chat paper reports 42.6%, by
+--   another method
 -- unit: share of prompts
 
 -- finding: topics.largest
@@ -180,16 +182,16 @@ WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn
 -- of: prompts compared
 
 -- table: topics.left_out
--- title: Prompts excluded from topics
+-- title: Prompts left out of the topics
 -- columns: reason | n prompts:count
 -- of: excluded prompts
--- note: At most a tenth of the prompts, or twenty, may come from one project.
+-- note: So that no project dominates, at most a tenth of the compared prompts, or twenty, come from one project.
 
 -- table: topics.examples
 -- title: Most typical prompts of each topic
 -- columns: topic | prompt | session:session
 -- of: prompts compared
--- note: Shown without code, paths and names. Recognized secrets and addresses are masked.
+-- note: Prompts are shown without code, paths and names. Recognized secrets and addresses are masked.
 
 -- chart: topics.sizes
 -- title: Topics of prompts
@@ -210,7 +212,7 @@ WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn
 -- title: Labellers
 -- columns: labeller:code | model:code | prompt:code | labels:count | no_label no label:count | last:date | taken used
 -- of: labels
--- note: Labels of two labellers are never mixed. "No label": the answer was none of the three classes.
+-- note: All labels are from one labeller. "No label": the labeller's answer was none of the three classes.
 
 -- table: sentiment.agreement
 -- of: messages with two labels
@@ -221,61 +223,61 @@ WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn
 
 -- study: sentiment_turns
 -- order: 270
--- title: Sentiment by turn
+-- title: Sentiment of people's messages, by position in the session
 -- question: Do people get more negative as a session goes on?
 -- context: product
 
 -- table: sentiment_turns.curve
--- title: NEGATIVE messages by turn
+-- title: Share of negative messages, by position in the session
 -- columns: sessions of | turn | n labelled:count | negative NEGATIVE:count | rate share:share | ends:share |
 --   warning caution
 -- of: labelled messages
 
 -- chart: sentiment_turns.by_turn
--- title: NEGATIVE messages by turn
+-- title: Share of negative messages, by position in the session
 -- of: labelled messages
 
 -- study: sentiment_openings
 -- order: 280
--- title: Recovery after a negative first message
+-- title: Sessions with a later positive message after a negative first one
 -- question: Do sessions with a negative first message recover?
 -- context: product
 
 -- table: sentiment_openings.recovery_by_opening
--- title: Later POSITIVE message, by label of the first message
+-- title: Sessions with a later positive message, by sentiment of the first message
 -- columns: opening first message | n sessions:count | k POSITIVE later:count | rate share:share | ends:share |
 --   several of sessions with a later message:share | note based on
 -- of: sessions with a labelled first message
--- note: Includes sessions with one message, which cannot recover.
+-- note: Sessions with a single message are included; they cannot have a later message.
 
 -- chart: sentiment_openings.chart
--- title: Sessions with a later POSITIVE message, by label of the first message
+-- title: Sessions with a later positive message, by sentiment of the first message
 -- of: sessions with a labelled first message
--- note: sessions in brackets; lines are 95% intervals
+-- note: the number of sessions is in brackets; lines are 95% intervals
 
 -- study: sentiment_after
 -- order: 290
--- title: After a negative message
+-- title: Messages after the first negative one
 -- question: Do messages become more negative after the first negative one?
 -- context: product
 
 -- chart: sentiment_after.chart
--- title: Sentiment after the first NEGATIVE message
+-- title: Sentiment of messages after the first negative one
 -- of: labelled messages
--- note: excludes that message, and sessions that start with it
+-- note: this first negative message itself is left out, and so are sessions that start with it
 
 -- study: sentiment_models
 -- order: 300
--- title: Sentiment by model
+-- title: Sentiment of people's messages, by model
 -- question: Are people more negative with some models?
 -- context: product
 
 -- table: sentiment_models.shares
--- title: NEGATIVE messages by model
+-- title: Share of negative messages, by model
 -- columns: model:code | n labelled:count | places projects:count | largest largest project:share | negative
 --   NEGATIVE:count | rate share:share | ends:share | warning caution
 -- of: labelled messages
 
 -- chart: sentiment_models.chart
--- title: NEGATIVE messages by model
+-- title: Share of negative messages, by model
 -- of: labelled messages

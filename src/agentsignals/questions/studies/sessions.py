@@ -587,9 +587,9 @@ _ASKS = "chat.agent_clarification_stop"
 _OBJECTS = "pushback"
 ENDS = {
     "cut": ("cut short", ""),
-    "asked": ("question by the agent", "SWE-chat: 1.4%"),
-    _OBJECTS: ("pushback in the next prompt, at least", "SWE-chat: about 39%, by model labels"),
-    "undisturbed": ("none of these, at most", "SWE-chat: 51% to 56%"),
+    "asked": ("question by the agent", "the SWE-chat paper reports 1.4%"),
+    _OBJECTS: ("pushback in the next prompt, at least", "the SWE-chat paper reports about 39%, labelled by a model"),
+    "undisturbed": ("none of these, at most", "the SWE-chat paper reports 51% to 56%"),
 }
 """Endings of a turn; the first that fits counts."""
 

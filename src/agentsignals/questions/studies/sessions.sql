@@ -2,21 +2,21 @@
 -- order: 10
 -- title: Sessions
 -- question: How many sessions are there, and how large are they?
--- limit: The sessions are a convenience sample, not a random sample of people, agents or tasks.
+-- limit: These are the sessions at hand, not a random sample of people, agents or tasks.
 
 -- finding: sessions.work_s.median
 -- signals: infra.work_time_s
 -- title: Median working time of the agent per session
 -- kind: seconds
 -- unit: seconds
--- note: excludes your pauses, waits for approval and sleep of the machine
+-- note: your pauses, waits for approval and sleep of the machine are left out
 
 -- finding: sessions.waiting_s.median
 -- signals: infra.waiting_time_s
 -- title: Median waiting time of the agent per session
 -- kind: seconds
 -- unit: seconds
--- note: waits for approval or an answer, and sleep of the machine; not part of working time
+-- note: the agent waited for approval or an answer, or the machine slept; this is not part of working time
 
 -- finding: sessions.events.median
 -- signals: corpus.session_length_events
@@ -31,23 +31,23 @@
 SELECT count(*) FROM sessions WHERE true
 
 -- finding: sessions.without_time
--- title: Sessions without a usable timestamp
+-- title: Sessions whose time is not known
 -- of: sessions
 -- unit: sessions
--- note: excluded from figures over time only
+-- note: they are left out only of figures over time
 SELECT count(*)
 FROM sessions
 WHERE (CASE WHEN started_at BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN started_at END) IS NULL
 
 -- finding: sessions.without_prompt
--- title: Sessions without a human prompt
+-- title: Sessions without a prompt by a person
 -- of: sessions
 -- unit: sessions
--- note: started by a program or another agent; they have no calls per prompt
+-- note: these sessions were started by a program or another agent, so they have no calls per prompt
 SELECT count(*) FROM sessions WHERE n_prompts = 0
 
 -- finding: sessions.children
--- title: Sessions started from another session
+-- title: Sessions that another session started
 -- of: sessions
 -- unit: sessions
 SELECT count(*) FROM sessions WHERE parent_session_id IS NOT NULL
@@ -109,20 +109,20 @@ SELECT median(n_edits) FROM sessions
 -- of: sessions
 
 -- table: sessions.spread
--- title: Distribution of session sizes
+-- title: Sizes of sessions: smallest to largest
 -- of: sessions
--- note: Most measures are skewed, so means are not shown.
+-- note: Means are not shown, because a few sessions with very large values would dominate them.
 
 -- study: worth_opening
 -- order: 20
--- title: Sessions to review first
+-- title: Sessions to look at first
 -- question: Which sessions should I review first?
 
 -- name: worth_opening.prompts
 SELECT session_id, left(text, 400) AS text FROM turns WHERE turn = 0 ORDER BY session_id
 
 -- finding: worth.cost_share
--- title: Share of cost in the {most_opened} most expensive sessions
+-- title: Share of the cost that is in the {most_opened} most expensive sessions
 -- of: priced sessions
 -- unit: share of cost
 -- signals: corpus.session_cost_usd
@@ -137,7 +137,7 @@ FROM signals
 WHERE signal = 'corpus.session_cost_usd'
 
 -- finding: worth.error_share
--- title: Share of failed calls in the {most_opened} sessions with most failures
+-- title: Share of all failed calls that are in the {most_opened} sessions with most failures
 -- of: failed calls
 -- signals: user.tool_error_rate
 SELECT (
@@ -154,7 +154,8 @@ WHERE signal = 'user.tool_error_rate'
 -- title: Usage
 -- question: How long are sessions, how many calls does a prompt start, and in which languages are prompts?
 -- context: product
--- limit: A prompt's calls run until the next prompt. A prompt queued while the agent works gets the calls that follow.
+-- limit: The calls after a prompt belong to it, until the next prompt. A prompt that was typed while the agent worked
+--   gets the calls after it.
 
 -- name: usage.sessions
 SELECT session_id, place, n_prompts FROM sessions ORDER BY session_id
@@ -196,29 +197,30 @@ SELECT avg(CAST(number = 0 AS INT)) FROM signals WHERE signal = 'chat.tool_calls
 -- finding: usage.english
 -- title: Prompts in English
 -- of: prompts whose language is known
--- note: SWE-chat: over 80%
+-- note: the SWE-chat paper reports over 80%
 -- signals: chat.prompt_language
 SELECT avg(CAST(json_extract_string(value, '') = 'en' AS INT))
 FROM signals
 WHERE signal = 'chat.prompt_language' AND absent IS NULL
 
 -- table: usage.sizes
--- title: Distribution of prompts and calls
+-- title: Prompts and calls per session: smallest to largest
 -- of: sessions with a prompt
 
 -- chart: usage.file_types
--- title: File types in calls
+-- title: Types of the files that calls read or change
 -- of: calls on one file
 
 -- chart: usage.languages
 -- title: Languages of prompts
 -- of: prompts whose language is known
--- note: ISO 639-1 codes; excludes prompts under 20 characters and prompts that are mostly code
+-- note: two-letter language codes (ISO 639-1); prompts under 20 characters and prompts that are mostly code are left
+--   out
 
 -- study: concentration
 -- order: 130
 -- title: Concentration
--- question: How concentrated are the sessions in few projects?
+-- question: How many of the sessions come from the largest projects?
 
 -- name: concentration.sessions
 SELECT session_id, agent, model, place, {started_at} FROM sessions ORDER BY session_id
@@ -230,12 +232,12 @@ SELECT session_id, agent, model, place, {started_at} FROM sessions ORDER BY sess
 -- of: sessions with a known project
 
 -- chart: concentration.over_time
--- title: Cumulative share of the largest projects
+-- title: Share of sessions in the largest projects, added up
 -- of: sessions with a known project and time
 
 -- study: reading
 -- order: 370
--- title: Data read and skipped
+-- title: Records read and records skipped
 -- question: Which data are these figures based on, and what is missing?
 -- context: both
 
@@ -278,36 +280,36 @@ SELECT session_id, count(*) AS n FROM events WHERE kind = 'unknown' GROUP BY ses
 SELECT session_id, count(*) AS n FROM signals WHERE absent_detail LIKE 'internal_error%' GROUP BY 1
 
 -- table: reading.no_traces
--- title: Files that are not traces, by extension
+-- title: Files that are not agent logs, by file extension
 -- columns: ending extension:code | files:count
 -- of: files
 
 -- table: reading.notes
--- title: Copies and continuations, counted once
+-- title: Copies and continued sessions, each counted once
 -- columns: note kind | files:count
 -- of: files
 
 -- table: reading.absent
--- title: Missing values by reason
+-- title: Missing values, by why they are missing
 -- columns: reason | values:count | signals:count | sessions:count
 -- of: missing values
--- note: Missing is not zero. No figure includes these values.
+-- note: A missing value does not count as zero: no figure includes it.
 
 -- table: reading.formats
--- title: Log files read, by format
+-- title: Log files read, by log format
 -- columns: format | files:count | sessions:count | records records read:count | skipped:count | bytes size:bytes
 -- of: files
--- note: A format with 0 sessions adds data to other sessions, or has none.
+-- note: A format with 0 sessions only adds data to sessions of other formats, or its files hold no session.
 
 -- table: reading.reasons
--- title: Skipped records by reason
+-- title: Skipped records, by why they were skipped
 -- columns: reason | records:count | files:count | example example:code
 -- of: skipped records
 
 -- chart: reading.formats
 -- title: Bytes of log files read, by format
 -- of: files
--- note: number of files in brackets
+-- note: the number of files is in brackets
 
 -- finding: reading.files
 -- title: Files read
@@ -325,25 +327,25 @@ SELECT coalesce(sum(records), 0) FROM artifacts
 -- title: Records skipped
 -- of: records found
 -- unit: records
--- note: a file in no known format counts as one record
+-- note: a file whose format is not known counts as one record
 -- headline: yes
 SELECT coalesce(sum(skipped), 0) FROM artifacts
 
 -- finding: reading.no_traces
--- title: Files that are not traces
+-- title: Files that are not agent logs
 -- of: files found
 -- unit: files
--- note: not JSON, not read
+-- note: these files are not JSON and were not read
 
 -- finding: reading.unknown
--- title: Records read but not understood
+-- title: Records that were read but not understood
 -- of: records read
 -- unit: records
--- note: kept as events of kind `unknown`
+-- note: they are kept, as events of the kind `unknown`
 SELECT count(*) FROM events WHERE kind = 'unknown'
 
 -- finding: reading.internal_errors
--- title: Values lost to errors in agentsignals
+-- title: Values missing because of errors in agentsignals
 -- of: values
 -- unit: values
 SELECT count(*) FROM signals WHERE absent_detail LIKE 'internal_error%'
@@ -353,20 +355,20 @@ SELECT count(*) FROM signals WHERE absent_detail LIKE 'internal_error%'
 -- title: Autonomy
 -- question: How much work does an agent do per prompt?
 -- context: product
--- limit: Agents log tool calls differently (hooks, batches, planning tools). Compare calls per prompt within one agent,
---   not between agents.
+-- limit: Agents log tool calls differently (hooks, batches, planning tools). So compare calls per prompt only between
+--   sessions of the same agent.
 
 -- finding: autonomy.median
 -- signals: corpus.autonomy_ratio
--- title: Tool calls per prompt, median session
+-- title: Tool calls per prompt in the median session
 -- unit: calls per prompt
 -- headline: yes
 
 -- finding: autonomy.pooled
 -- signals: corpus.autonomy_ratio
--- title: Tool calls per prompt, all sessions pooled
+-- title: Tool calls per prompt, over all sessions together
 -- of: prompts
--- note: all calls divided by all prompts, so long sessions weigh more
+-- note: all calls of all sessions divided by all their prompts, so long sessions count more
 -- unit: calls per prompt
 
 -- table: autonomy.by_agent
@@ -378,15 +380,15 @@ SELECT count(*) FROM signals WHERE absent_detail LIKE 'internal_error%'
 -- chart: autonomy.agents
 -- title: Median calls per prompt, by agent
 -- of: sessions with a prompt
--- note: sessions in brackets; lines are 95% intervals clustered by project, where there is enough data
+-- note: the number of sessions is in brackets; lines are 95% intervals, where there is enough data
 
 -- study: turn_time
 -- order: 170
--- title: Time per prompt
+-- title: Working time of the agent per prompt
 -- question: How long does an agent work per prompt?
 -- context: product
--- limit: A call without a logged start counts for at most the time limit of its kind (10 s for an edit, 600 s
---   for a command). This includes short waits for approval, but no longer waits and no sleep of the machine.
+-- limit: If a call's start is not logged, at most the time limit of its kind counts (10 s for an edit, 600 s for a
+--   command). So short waits for approval are included; longer waits and sleep of the machine are not.
 
 -- name: turn_time.turns
 SELECT named.session_id, named.turn, number AS seconds, agent, coalesce(turns.model, sessions.model) AS model,
@@ -398,7 +400,7 @@ ORDER BY named.session_id, named.turn
 -- finding: turn_time.median
 -- title: Median working time per prompt
 -- of: prompts with an answer and a time
--- note: SWE-chat: under a minute
+-- note: the SWE-chat paper reports under a minute
 -- unit: seconds
 -- signals: chat.turn_autonomy_s
 SELECT median(number) FROM signals WHERE signal = 'chat.turn_autonomy_s' AND absent IS NULL
@@ -415,7 +417,7 @@ WHERE signal = 'chat.turn_autonomy_s' AND absent IS NULL
 -- study: friction
 -- order: 180
 -- title: Friction
--- question: How do turns end, and does this change over time?
+-- question: How does the agent's work on a prompt end, and does this change over time?
 -- context: product
 
 -- name: friction.turns
@@ -433,11 +435,11 @@ FROM turns LEFT JOIN of_turns USING (session_id, turn)
 ORDER BY session_id, turn
 
 -- table: friction.by_mode
--- title: How turns end, by coding mode
+-- title: How the agent's work on a prompt ends, by who writes the code
 -- of: turns
 
 -- chart: friction.ends
--- title: How turns end
+-- title: How the agent's work on a prompt ends
 -- of: turns
 
 -- study: oversight
@@ -445,8 +447,8 @@ ORDER BY session_id, turn
 -- title: Oversight
 -- question: How do people oversee their agents?
 -- context: product
--- limit: Not every agent logs interruptions, refusals or plans, so a zero can mean "not logged". SWE-chat's figures
---   cover Claude Code only.
+-- limit: Not every agent logs interruptions, refusals or plans, so a zero can mean "not logged". The figures of the
+--   SWE-chat paper cover Claude Code only.
 
 -- name: oversight.turns
 WITH of_turns AS (
@@ -489,42 +491,42 @@ ORDER BY session_id, turn
 -- unit: calls
 
 -- finding: oversight.interrupted
--- title: Turns with an interruption marker
+-- title: Prompts after which the person interrupted the agent
 -- of: turns
--- note: SWE-chat: 5% (v1, the agent's own marker)
+-- note: the SWE-chat paper (version 1) reports 5%, from the agent's own interruption marker
 
 -- finding: oversight.refused
--- title: Turns with a refused call
+-- title: Prompts after which the person refused a call
 -- of: turns
 
 -- finding: oversight.asked
--- title: Turns in which the agent asked a question by tool
+-- title: Prompts after which the agent asked a question with its question tool
 -- of: turns
--- note: SWE-chat: 1.4% (v1)
+-- note: the SWE-chat paper (version 1) reports 1.4%
 -- signals: chat.agent_clarification_stop
 
 -- finding: oversight.asked_in_words
--- title: Turns without changes that ended in a question
+-- title: Prompts that the agent answered with a question, without changing a file
 -- of: turns
--- note: detected by English word patterns
+-- note: questions are recognized by English word patterns
 -- signals: chat.agent_clarification_stop
 
 -- finding: oversight.plans
--- title: Turns in which the agent proposed a plan
+-- title: Prompts after which the agent proposed a plan
 -- of: turns
 
 -- finding: oversight.approved
 -- title: Plans approved
 -- of: plans with an answer
 -- unit: share of plans
--- note: the person refused the other plans
+-- note: the person refused all other plans
 
 -- finding: oversight.refused_calls
--- title: Share of calls refused
+-- title: Share of tool calls that the person refused
 -- of: calls
--- note: main thread
+-- note: without subagents
 
 -- chart: oversight.acts
 -- title: Oversight
 -- of: turns
--- note: counts in brackets; lines are 95% intervals
+-- note: numbers in brackets are counts; lines are 95% intervals

@@ -132,7 +132,7 @@ def tool_categories(inputs: Inputs) -> Outcome:
         for kind, e in shares
     ]
     behind = [[(s, k, k) for s, mix in mixes.items() if (k := mix.get(kind))] for kind, _ in shares]
-    note = f"Main thread. In SWE-chat: shares of {published:,} calls (v1, Table 5)."
+    note = f"Without subagents. The SWE-chat paper's shares are of {published:,} calls (version 1, Table 5)."
     by_kind = table("tool_categories.calls", rows, n=n, evidence=behind, note=note)
     marks = [bar(kind, e.k / e.n, f"{kind}: {e.words('calls')}", evidence=e.counted) for kind, e in shares]
     by_share = chart("tool_categories.shares", marks, bars("share of calls", "share"), n=n)
@@ -263,7 +263,7 @@ def transitions(inputs: Inputs) -> Outcome:
         [[a, b, n, n / total, n * total / (first[a] * second[b]), len(groups[a, b])] for (a, b), n in most],
         n=total,
         evidence=[groups[pair] for pair, _ in most],
-        note=f"In SWE-chat's categories. Lift compares with calls in random order; 1 is chance.{more}",
+        note=f"In the SWE-chat paper's categories. Lift compares with calls in random order; 1 is chance.{more}",
     )
     # The commonest transitions by third of the session.
     together, of_third = tally(rows, "class", "following"), by(rows, "third")

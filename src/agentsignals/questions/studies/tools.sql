@@ -2,7 +2,7 @@
 -- order: 40
 -- title: Tools
 -- question: Which tools do agents use?
--- limit: A shell command is one call however much it does, so shares of calls are not shares of work.
+-- limit: A shell command counts as one call, however much it does. So a share of calls is not a share of the work.
 
 -- name: tools.calls
 SELECT session_id, agent, class, count(*) AS n
@@ -22,7 +22,7 @@ SELECT session_id, count(*) AS n FROM tool_calls WHERE thread = 'main' AND name 
 -- finding: tools.shell_share
 -- title: Shell commands
 -- of: tool calls
--- note: includes test runs; reads and searches through the shell count as reads and searches
+-- note: test runs are included; shell commands that only read or search count as reads and searches
 -- unit: share of calls
 SELECT avg(CAST(class IN ('shell', 'test') AS INT)) FROM tool_calls WHERE thread = 'main'
 
@@ -34,7 +34,7 @@ SELECT avg(m)
 FROM (SELECT max(CAST(class = 'mcp' AS INT)) AS m FROM tool_calls WHERE thread = 'main' GROUP BY session_id)
 
 -- finding: tools.names
--- title: Distinct tool names
+-- title: Number of different tools
 -- of: tool calls
 -- unit: names
 SELECT count(DISTINCT name) FROM tool_calls WHERE thread = 'main'
@@ -43,30 +43,30 @@ SELECT count(DISTINCT name) FROM tool_calls WHERE thread = 'main'
 -- signals: corpus.tool_mix_entropy
 -- title: Median tool entropy per session
 -- unit: bits
--- note: entropy of tool names; 0 is a single tool, 2 is like four tools used equally often
+-- note: entropy measures how evenly tools are used: 0 is a single tool, 2 is four tools used equally often
 
 -- table: tools.names
--- title: Calls by tool
+-- title: Number of calls of each tool
 -- columns: name tool:code | calls:count | share:share | sessions:count | agents
 -- of: tool calls
 
 -- table: tools.classes
--- title: Calls by class
+-- title: Tool calls by kind
 -- columns: class | calls:count | share:share | sessions:count
 -- of: tool calls
--- note: Main thread. A shell command that only reads, searches or tests counts in that class.
+-- note: Without subagents. A shell command that only reads, searches or tests counts as a read, search or test.
 
 -- chart: tools.mix
--- title: Calls by class and agent, in percent
+-- title: Tool calls by kind, for each agent (percent)
 -- of: tool calls
--- note: each row adds up to 100; calls in brackets
+-- note: each row adds up to 100%; the number of calls is in brackets
 
 -- study: tool_categories
 -- order: 50
 -- title: Kinds of tool calls
--- question: Which kinds of calls are there, in SWE-chat's categories?
--- limit: Shell commands are classified by their first word, as in the paper, so cd somewhere && git push is a file
---   command. The paper lists only the commonest words of each kind.
+-- question: Which kinds of tool calls do agents make, by the categories of the SWE-chat paper?
+-- limit: Shell commands are sorted by their first word, as in the SWE-chat paper: "cd x && git push" counts as a file
+--   command because of cd. The paper lists only the most common words of each kind.
 
 -- name: tool_categories.calls
 SELECT session_id, kind, count(*) AS n
@@ -74,39 +74,39 @@ FROM (SELECT session_id, {kind} AS kind FROM tool_calls WHERE thread = 'main')
 GROUP BY ALL ORDER BY ALL
 
 -- finding: tool_categories.looking
--- title: Calls that read, search or list
+-- title: Calls that read, search or list files
 -- of: tool calls
 -- unit: share of calls
--- note: SWE-chat: 31.3% (Table 5)
+-- note: the SWE-chat paper reports 31.3% (Table 5)
 
 -- finding: tool_categories.changing
 -- title: Calls that edit or write a file
 -- of: tool calls
 -- unit: share of calls
--- note: SWE-chat: 22.5% (Table 5)
+-- note: the SWE-chat paper reports 22.5% (Table 5)
 
 -- finding: tool_categories.commands
 -- title: Shell commands, in SWE-chat's categories
 -- of: tool calls
 -- unit: share of calls
--- note: SWE-chat: 33.3% (Table 5); excludes searches through the shell
+-- note: the SWE-chat paper reports 33.3% (Table 5); searches by shell command are left out
 
 -- table: tool_categories.calls
--- title: Calls by kind
+-- title: Tool calls by kind
 -- columns: kind | calls:count | share:share | ends:share | sessions:count | published SWE-chat:share
 -- of: tool calls
 
 -- chart: tool_categories.shares
--- title: Calls by kind
+-- title: Tool calls by kind
 -- of: tool calls
 
 -- study: tool_positions
 -- order: 60
--- title: First and last calls of a turn
--- question: What does an agent do first, last, and before a turn is cut short?
+-- title: First and last calls after a prompt
+-- question: What does an agent do first and last after a prompt, and right before a person stops it?
 -- context: product
--- limit: A turn is cut short by an interruption, a refused call, or a queued stop. Where a trace does not record it,
---   the turn counts as finished.
+-- limit: A turn (a prompt and the agent's work on it) counts as cut short if the person interrupted it, refused a
+--   call or queued a stop. Where a log does not record this, the turn counts as finished.
 
 -- name: tool_positions.calls
 {positions_rows.calls}
@@ -142,34 +142,34 @@ SELECT session_id, count(*) AS n
 FROM (SELECT placed.*, coalesce(cut, false) AS cut FROM placed LEFT JOIN cut USING (session_id, turn))
 
 -- finding: tool_positions.first_looks
--- title: First calls of a turn that read or search
+-- title: Prompts after which the first call reads or searches
 -- of: turns with a call
 -- unit: share of turns
 -- signals: chat.hard_interruption
 
 -- finding: tool_positions.last_git
--- title: Last calls of finished turns that are git or gh
+-- title: Finished prompts after which the last call is git or gh
 -- of: finished turns
 -- unit: share of turns
--- note: SWE-chat: 27%
+-- note: the SWE-chat paper reports 27%
 -- signals: chat.hard_interruption
 
 -- finding: tool_positions.last_plan
--- title: Last calls of turns cut short that propose a plan
+-- title: Prompts cut short right after the agent proposed a plan
 -- of: turns cut short
 -- unit: share of turns
 -- signals: chat.hard_interruption
 
 -- table: tool_positions.ends
--- title: First and last calls of turns, by kind
+-- title: First and last calls after a prompt, by kind
 -- of: turns with a call
 
 -- study: transitions
 -- order: 70
--- title: Tool transitions
+-- title: Order of tool calls
 -- question: In which order are tools used, and does it change within a session?
--- limit: Calls are in the order of the request; parallel calls count as consecutive. A pair says what came next, not
---   why.
+-- limit: Calls are in the order in which the model requested them; calls made at the same time count as one after the
+--   other. A pair shows what came next, not why.
 
 -- name: transitions.classes
 SELECT session_id, class, following, count(*) AS n
@@ -212,7 +212,7 @@ WHERE class = $class AND following = $following AND calls >= {fewest_in_thirds}
 GROUP BY session_id
 
 -- finding: transitions.same
--- title: Calls followed by a call of the same class
+-- title: Calls followed by a call of the same kind
 -- of: consecutive calls
 SELECT avg(CAST(class = following AS INT))
 FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id ORDER BY seq, call_id) AS following FROM
@@ -220,7 +220,7 @@ FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id ORDER 
 WHERE following IS NOT NULL
 
 -- finding: transitions.tested
--- title: Edits directly followed by a test run
+-- title: Edits that a test run directly follows
 -- of: edits with a next call
 SELECT avg(CAST(following = 'test' AS INT))
 FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id ORDER BY seq, call_id) AS following FROM
@@ -228,7 +228,7 @@ FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id ORDER 
 WHERE class = 'edit' AND following IS NOT NULL
 
 -- finding: transitions.looked
--- title: Edits directly after a read or search
+-- title: Edits that directly follow a read or search
 -- of: edits with a previous call
 SELECT avg(CAST(class IN ('read', 'search') AS INT))
 FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id ORDER BY seq, call_id) AS following FROM
@@ -236,8 +236,8 @@ FROM (SELECT session_id, class, lead(class) OVER (PARTITION BY session_id ORDER 
 WHERE following = 'edit'
 
 -- table: transitions.thirds
--- title: Transitions by third of the session
--- note: By class: the share of all transitions in the first, second and last third of a session's calls.
+-- title: Pairs of consecutive calls in each third of a session
+-- note: For each pair of call kinds: its share of all pairs in the first, second and last third of a session's calls.
 
 -- table: transitions.pairs
 -- title: Most frequent pairs of consecutive calls
@@ -246,16 +246,16 @@ WHERE following = 'edit'
 -- of: consecutive calls
 
 -- chart: transitions.matrix
--- title: Next call by class, in percent
+-- title: Kind of the next call after each kind of call (percent)
 -- of: consecutive calls
--- note: each row adds up to 100; number of calls in brackets
+-- note: each row adds up to 100%; the number of calls is in brackets
 
 -- study: tool_profiles
 -- order: 80
 -- title: Working styles
--- question: Do sessions form clusters by the tools they use?
--- limit: Clusters overlap: a session at the edge could belong to the next one. Agents that use the shell instead of
---   tools look like another style.
+-- question: Do sessions fall into groups by the tools they use?
+-- limit: The groups overlap: a session between two groups could belong to either. Agents that use shell commands
+--   instead of file tools form a group of their own.
 
 -- name: tool_profiles.mixes
 SELECT session_id, agent, value, CAST(detail->>'n' AS BIGINT) AS n
@@ -263,13 +263,13 @@ FROM named_signals JOIN sessions USING (session_id)
 WHERE signal = 'corpus.tool_class_mix' AND absent IS NULL ORDER BY session_id
 
 -- finding: tool_profiles.count
--- title: Working styles by tool class
+-- title: Working styles, by kinds of tools used
 -- of: sessions of at least {fewest_styled} calls
 -- unit: styles
 -- signals: corpus.tool_class_mix
 
 -- finding: tool_profiles.silhouette
--- title: Separation of the styles: mean silhouette
+-- title: How clearly the working styles differ (mean silhouette: 0 not at all, 1 fully)
 -- of: sessions of at least {fewest_styled} calls
 -- unit: of 1
 -- signals: corpus.tool_class_mix
@@ -279,19 +279,20 @@ WHERE signal = 'corpus.tool_class_mix' AND absent IS NULL ORDER BY session_id
 -- columns: style | n sessions:count | share:share | agents | places projects:count | largest largest project:share |
 --   fit silhouette:number | warning caution
 -- of: sessions of at least {fewest_styled} calls
--- note: Named after the call classes it uses most above the average.
+-- note: A style is named after the kinds of calls that it uses far more than the average session.
 
 -- chart: tool_profiles.mix
--- title: Calls by class and style, in percent
+-- title: Tool calls by kind, for each working style (percent)
 -- of: sessions of at least {fewest_styled} calls
--- note: means over sessions; number of sessions in brackets
+-- note: means over sessions; the number of sessions is in brackets
 
 -- study: errors
 -- order: 90
 -- title: Errors
 -- question: How often do tool calls fail, and how often do agents recover?
--- limit: A non-zero exit, an error or a time-out is a failure; a search without results is not. Some failures are
---   probes and agents log differently, so a rate does not measure skill.
+-- limit: A non-zero exit code, an error or a time-out counts as a failure; a search without results does not. The
+--   rate does not measure skill: some failures are normal (does this file exist?), and agents log failures
+--   differently.
 
 -- name: errors.calls
 SELECT session_id, agent, class, status, error_class, count(*) AS n
@@ -302,36 +303,37 @@ GROUP BY ALL ORDER BY ALL
 -- signals: user.tool_error_rate
 -- title: Tool calls that failed
 -- of: answered calls
--- note: failures are non-zero exits, errors and time-outs; refused and cancelled calls are excluded
+-- note: failures are non-zero exit codes, errors and time-outs; refused and cancelled calls are left out
 -- headline: yes
 
 -- finding: errors.recovery
 -- signals: corpus.error_recovery_rate
--- title: Failed calls that soon recovered
+-- title: Failed calls that succeeded soon after
 -- of: failed calls
--- note: the same tool succeeded on the same target within five calls of the same turn
+-- note: recovered: the same tool succeeded on the same file or command within the next five calls after the same
+--   prompt
 
 -- table: errors.kinds
--- title: Failed calls by error
+-- title: Failed calls by type of error
 -- columns: kind error | calls:count | share:share | sessions:count | classes tool classes
 -- of: failed calls
 
 -- table: errors.by_class
--- title: Failed calls by class
+-- title: Failed calls by kind of call
 -- columns: class | failed:count | answered:count | rate:share | ends:share | sessions:count
 -- of: answered calls
 
 -- chart: errors.kinds
--- title: Errors of failed calls
+-- title: Failed calls by type of error
 -- of: failed calls
 
 -- study: recovery
 -- order: 100
--- title: After a failure
+-- title: What agents do after a failed call
 -- question: What does an agent do after a failed call?
--- limit: The next action is the first call after the failure was reported.
--- limit: Repeating a call can be right if something changed in between, such as a started server. Refused calls do not
---   count as failed.
+-- limit: The next action is the first tool call after the agent was told of the failure.
+-- limit: Repeating a failed call can be right if something changed in between, for example if a server was started.
+--   Calls that the person refused do not count as failed.
 
 -- name: recovery.failed
 SELECT failed.session_id, failed.error_class,
@@ -366,7 +368,7 @@ FROM (
 GROUP BY ALL ORDER BY ALL
 
 -- finding: recovery.again
--- title: Failed calls directly repeated unchanged
+-- title: Failed calls that the agent repeated at once, unchanged
 -- of: failed calls
 
 -- finding: recovery.looked
@@ -374,12 +376,12 @@ GROUP BY ALL ORDER BY ALL
 -- of: failed calls
 
 -- finding: recovery.given_up
--- title: Failed calls after which the agent stops
+-- title: Failed calls after which the agent stopped
 -- of: failed calls
--- note: no further call before the next prompt or the end
+-- note: the agent makes no further call before the next prompt or the end of the session
 
 -- finding: recovery.next_worked
--- title: Failed calls whose next call succeeds
+-- title: Failed calls after which the next call succeeded
 -- of: failed calls with an answered next call
 -- unit: share of failed calls
 
@@ -388,10 +390,10 @@ GROUP BY ALL ORDER BY ALL
 -- columns: pattern next action | n failed calls:count | share:share | sessions:count | answered next call
 --   answered:count | worked succeeded:share
 -- of: failed calls
--- note: Main thread; the first matching row counts.
+-- note: Without subagents. A call counts in the first row that fits.
 
 -- table: recovery.by_error
--- title: Next action after a failed call, by error
+-- title: Next action after a failed call, by type of error
 -- of: failed calls
 
 -- chart: recovery.next
@@ -405,9 +407,10 @@ GROUP BY ALL ORDER BY ALL
 
 -- finding: repetition.pooled
 -- signals: dynamics.repetition_rate
--- title: Calls that repeat an earlier call of the session
+-- title: Calls that repeat an earlier call of the same session
 -- of: calls
--- note: same tool and arguments, no successful edit in between; polling a running process is excluded
+-- note: a repeat has the same tool and arguments, with no successful edit in between; checks on a running process do
+--   not count
 
 -- finding: repetition.median
 -- signals: dynamics.repetition_rate
@@ -437,7 +440,7 @@ SELECT count(*) FROM tool_calls WHERE thread = 'main' AND status = 'rejected'
 SELECT count(*) FROM tool_calls WHERE thread = 'main' AND status = 'cancelled'
 
 -- finding: errors.unknown
--- title: Calls with unknown outcome
+-- title: Calls of which the log does not say whether they failed
 -- of: tool calls
 -- unit: calls
 SELECT count(*) FROM tool_calls WHERE thread = 'main' AND status = 'unknown'
