@@ -358,7 +358,8 @@ def test_the_first_screen_is_what_stands_out_and_each_opens_what_it_rests_on(cir
     made = Elements(page(circling, link))
     said = " ".join(made.said.split())
     assert (
-        "Where do agents repeat the same failing call?" in said and "Interrupt the agent at the third identical failure" in said
+        "Where do agents repeat the same failing call?" in said
+        and "Interrupt the agent at the third identical failure" in said
     )
     assert "are not seen" in said and "45 rows" in said and "agentsignals findings loops.failing" in said
     into = sorted({a["href"] for tag, a in made.elements if tag == "a" and "?at=" in (a.get("href") or "")})
