@@ -223,7 +223,7 @@ def _of_missed(usd: float, losses: list[Row]) -> Advice:
     of = {act: fsum(by_act[act]) for act in acts}
     named = [act for act in acts if of[act] >= _OFTEN * lost] or acts[:1]
     shows = "; ".join(
-        f"{formatted(of[act] / lost, 'share')} came after {_AFTER[act][0]} ({_times(len(by_act[act]))})"
+        f"{formatted(of[act] / lost, 'share')} of the cost came after {_AFTER[act][0]} ({_times(len(by_act[act]))})"
         for act in named
     )
     do = [act for act in named if _AFTER[act][1]]

@@ -70,7 +70,7 @@ def loops(inputs: Inputs) -> list[Answer]:
             interval=share.interval,
             n=len(calls),
             cause=with_source_lines(_SQL["loops_rows"]["equal_failures"]),
-            do="Interrupt the agent at the third identical failure. Add to the instructions what to do when that call fails.",
+            do="Interrupt the agent at the third identical failure. Write into its instructions what to do then.",
             caveat="An exact count. Other calls may come in between. Changes other than the agent's edits, such as a"
             f" server that starts, are not seen; {share.note}.",
             by_session={session_id: float(k) for session_id, k in wasted.items()},
