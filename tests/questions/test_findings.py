@@ -660,7 +660,7 @@ def test_what_can_not_be_told_names_the_agents() -> None:
 @pytest.mark.parametrize(
     ("rows", "why", "do"),
     [
-        ([("kiro", None, False)], "the log lacks token usage (kiro 1).", "Read totals"),
+        ([("kiro", None, False)], "the log lacks token usage (kiro 1).", "No total"),
         ([("codex", "new-1", True)], "no price of the model is known (new-1 1).", "prices.toml"),
         (
             [("kiro", None, False), ("codex", "new-1", True), ("pi", "new-1", True)],
