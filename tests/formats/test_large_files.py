@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 import pytest
+from benchmarks import bounds
 
 from agentsignals.formats import Input, by_name, records
-from agentsignals.model import Artifact
+from agentsignals.model import Artifact, Session, Step, columnar
 from agentsignals.store import shards
 from tests.build import call, say, session, user
 
 SAMPLES = Path(__file__).parent
-LATER = ("claude-code", "codex", "pi", "gemini-cli", "opencode", "amp", "continue", "goose")
+LATER = (
+    "claude-code", "codex", "pi", "gemini-cli", "opencode", "amp", "continue", "goose", "qwen-code", "copilot-cli",
+    "atif", "mini-swe-agent",
+)  # fmt: skip
 """Formats whose large files are not held decoded."""
+ROWS = ("turns", "steps", "events", "tool_calls", "edits")
 ODD = b"\n".join((
     b'{"a":1}{"a":2}', b"", b"no json", b'{"a":"3"}', b"[]", b'{"a":NaN}', b'{"a":7,"b":"' + b"x" * 300_000 + b'"}',
     b'{"a":8}', b'{"a":',
@@ -52,12 +60,60 @@ def test_a_large_file_gives_the_same_session(name: str, path: Path, monkeypatch:
     def read() -> tuple[object, Artifact]:
         of = artifact(str(path))
         reading = by_name(name).read([Input(path.read_bytes(), of)])
-        return [msgspec.to_builtins(s) for s in reading.sessions], of
+        return [plain(s) for s in reading.sessions], of
 
     small = read()
     monkeypatch.setattr(records, "LARGE_BYTES", 0)
     monkeypatch.setattr(records, "_BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(columnar, "LARGE_BYTES", 0)
     assert read() == small
+
+
+def plain(of: Session) -> list[object]:
+    """A session's facts, and the values of its rows."""
+    rows = {name: [attrgetter(*row.__class__.__struct_fields__)(row) for row in getattr(of, name)] for name in ROWS}
+    return [msgspec.to_builtins(msgspec.structs.replace(of, **{name: [] for name in ROWS})), rows]
+
+
+def test_rows_of_a_large_session_are_held_as_columns() -> None:
+    step = Step(step=0, turn=None, thread="main", seq=0, message_id="m", model=None, timestamp=None)
+    of = session()
+    with columnar.held(columnar.LARGE_BYTES + 1):
+        columnar.hold(of)
+    for n in range(3):
+        of.steps.append(msgspec.structs.replace(step, step=n, seq=n))
+    first, second, third = of.steps
+    assert isinstance(first, Step)
+    assert bool(first)
+    assert first is of.steps[0]
+    assert first != second
+    second.input_tokens, second.cost_usd, second.message_id = 2**31, 0.5, "\ud800 long"
+    third.input_tokens, third.model = 2**80, "m-1"
+    told = attrgetter("seq", "input_tokens", "cost_usd", "message_id", "model")
+    assert [told(row) for row in of.steps] == [
+        (0, None, None, "m", None), (1, 2**31, 0.5, "\ud800 long", None), (2, 2**80, None, "m", "m-1"),
+    ]  # fmt: skip
+    second.input_tokens = second.message_id = None
+    assert (second.input_tokens, second.message_id) == (None, None)
+
+
+def test_a_session_of_many_rows_takes_less_memory_than_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bounds.make("claude-short", tmp_path, 250_000)
+    data = next(tmp_path.iterdir()).read_bytes()
+    monkeypatch.setattr(records, "LARGE_BYTES", 0)
+    monkeypatch.setattr(columnar, "LARGE_BYTES", 0)
+    monkeypatch.setattr(columnar, "_READ_BYTES", 2_000)
+    monkeypatch.setattr(columnar, "_WRITTEN_BYTES", 2_000)
+    read = partial(by_name("claude-code").read, [Input(data, artifact())])
+    read()  # what it keeps of the words of commands
+    tracemalloc.start()
+    reading = read()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(reading.sessions[0].events) > 400
+    assert held < 0.85 * len(data), f"{held / len(data):.2f} bytes of memory for a byte of the file"
 
 
 def test_a_session_of_many_rows_is_written_in_pieces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from agentsignals.formats.unknown import unknown_fields as unknown_fields
 from agentsignals.formats.unknown import unread_database as unread_database
 from agentsignals.formats.unknown import unread_file as unread_file
 from agentsignals.formats.unknown import unread_homes as unread_homes
-from agentsignals.model import Artifact, Attempt, Checkpoint, Session, Statement
+from agentsignals.model import Artifact, Attempt, Checkpoint, Session, Statement, columnar
 from agentsignals.model.registry import Registry, UnitPlace, no_such
 
 Kind = Literal["run", "real", "fixture", "package", "documents"]
@@ -283,7 +283,12 @@ class Format(Struct, frozen=True, kw_only=True):
             read = lambda inputs: gathered(pieces(inputs))  # noqa: E731
         elif read is of_own_reader:
             read = read_by(f"{self.name.replace('-', '_')}.reader")
-        structs.force_setattr(self, "read", lambda inputs: validate(read(inputs), inputs, conventions))
+
+        def read_valid(inputs: list[Input]) -> Reading:
+            with columnar.held(sum(len(source.data) for source in inputs)):
+                return validate(read(inputs), inputs, conventions)
+
+        structs.force_setattr(self, "read", read_valid)
         if pieces is not None:
             structs.force_setattr(
                 self, "pieces", lambda inputs: (validate(piece, inputs, conventions) for piece in pieces(inputs))

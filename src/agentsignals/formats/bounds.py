@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, filterfalse
 from math import nan
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct
 
@@ -243,9 +243,22 @@ _FIELDS = {
 }  # fmt: skip
 
 
+_R = TypeVar("_R", bound=Turn | Step | Event | ToolCall | Edit)
+_AT_ONCE = 32_768
+"""Rows whose distinct values are in memory at once."""
+
+
+def _doubtful(rows: Sequence[_R]) -> Iterator[_R]:
+    """Yield the rows among which one has a value that is not valid."""
+    for at in range(0, len(rows), _AT_ONCE):
+        part = rows[at : at + _AT_ONCE]
+        if not _FIELDS[part[0].__class__].all_valid(part):
+            yield from part
+
+
 def _check(row: Any, artifact: Artifact | None) -> None:
     """Set impossible numbers of a row to None, and make its texts storable."""
-    fields = _FIELDS[type(row)]
+    fields = _FIELDS[row.__class__]
     for name, least, most, reason in fields.numbers:
         value = getattr(row, name)
         if value is not None and not least <= value <= most:
@@ -264,7 +277,7 @@ def _check(row: Any, artifact: Artifact | None) -> None:
 def _check_session(session: Session, artifacts: dict[str, Artifact]) -> None:
     home = artifacts.get(session.artifact_id)
     untimely = False
-    for event in [] if _FIELDS[Event].all_valid(session.events) else session.events:
+    for event in _doubtful(session.events):
         untimely = untimely or not _is_timely(event.timestamp)
         _check(event, artifacts.get(event.artifact_id))
     if untimely or not (_is_timely(session.started_at) and _is_timely(session.ended_at)):
@@ -281,7 +294,7 @@ def _check_session(session: Session, artifacts: dict[str, Artifact]) -> None:
         session.parent_session_id = valid_id(session.parent_session_id, home)
     events = session.events
     for rows in (session.turns, session.steps, session.tool_calls, session.edits):
-        for row in [] if not rows or _FIELDS[type(rows[0])].all_valid(rows) else rows:
+        for row in _doubtful(rows):
             _check(row, artifacts.get(events[row.seq].artifact_id, home) if row.seq < len(events) else home)
     for step in session.steps:
         if step.cost_usd is None:

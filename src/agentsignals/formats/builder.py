@@ -46,6 +46,7 @@ from agentsignals.model import (
     ToolCall,
     Turn,
     TurnKind,
+    columnar,
     encode_roles,
 )
 from agentsignals.shell import Command, writes_of
@@ -261,6 +262,7 @@ class SessionBuilder:
     """Collects one session. `turn_index` is the turn that runs now, None before the first prompt."""
 
     def __init__(self, session: Session, profile: Profile = _NOBODY) -> None:
+        columnar.hold(session)
         self.session = session
         self.profile = profile
         self.artifact_id = session.artifact_id
@@ -297,7 +299,7 @@ class SessionBuilder:
             text=text, n_chars=n_chars, timestamp=at, artifact_id=self.artifact_id, line=self.line,
         )  # fmt: skip
         events.append(event)
-        return event
+        return events[-1]
 
     def prompt(  # noqa: PLR0913  (a record has these facts; formats pass what theirs has)
         self,
@@ -352,7 +354,7 @@ class SessionBuilder:
         self.turn_index = turn.turn
         turns.append(turn)
         self.event("human_turn", text, at)
-        return turn
+        return turns[-1]
 
     def step(self, message_id: str | None, model: str | None, at: int | None = None, thread: str = MAIN) -> Step:
         """Return the step of model call `message_id`, which earlier records may have begun. Without an id it is new."""
@@ -366,8 +368,8 @@ class SessionBuilder:
         )  # fmt: skip
         steps.append(step)
         if message_id is not None:
-            self._steps[key] = step
-        return step
+            self._steps[key] = steps[-1]
+        return steps[-1]
 
     def call(  # noqa: PLR0913  (a record has these facts; formats pass what theirs has)
         self,
@@ -401,6 +403,7 @@ class SessionBuilder:
             argument_roles=encode_roles(what.tool.roles) if what.tool.roles is not None else None,
         )  # fmt: skip
         self.session.tool_calls.append(call)
+        call = self.session.tool_calls[-1]
         self._calls.setdefault(call_id, []).append(call)
         if what.does is not None and (what.does.writes or what.does.runs):
             self._shell_edits.ran(call, what.does, folder)

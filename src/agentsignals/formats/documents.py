@@ -180,8 +180,9 @@ def messages_of(
     artifact: Artifact,
 ) -> Messages[T]:
     """Return the messages of a document: those of a large one are not all held decoded."""
-    later = Later(data, raws, decode, artifact)
-    return later if len(data) > records.LARGE_BYTES else list(later)
+    if len(data) > records.LARGE_BYTES:
+        return Later(data, raws, decode, artifact)
+    return each(raws, lambda raw: decode(raw, artifact), artifact)
 
 
 def inside(value: object, *names: str) -> Any:

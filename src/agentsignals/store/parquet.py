@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +289,9 @@ def with_current_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def _transposed(rows: Sequence[Any], n_columns: int) -> list[Sequence[Any]]:
     if not rows:
         return [()] * n_columns
+    if isinstance(rows[0], int):  # a row of columns
+        struct: Any = rows[0].__class__
+        return [list(map(attrgetter(name), rows)) for name in struct.__struct_fields__]
     return list(zip(*(rows if type(rows[0]) is tuple else map(msgspec.structs.astuple, rows)), strict=True))
 
 

@@ -354,8 +354,8 @@ def failure_of(view: SessionView, touched: list[str] | None) -> Failure | None:
     # Evidence: events of the transcript where it has them, then statements of the run's files.
     fields = ("agent_started", "fault", "patch", "verification", "reward", "exit_status", "timed_out", "exception")
     rows: list[Row] = [*[e for e in view.events if e.kind != "harness"][-1:]]
-    if name == "stuck" and case.circle is not None:
-        rows = [*(c for c in view.calls if c.seq == case.circle.seq)]
+    if name == "stuck" and (circle := case.circle) is not None:
+        rows = [*(c for c in view.calls if c.seq == circle.seq)]
     elif name in ("wrong_place", "incomplete", "regression", "wrong_fix", "not_applied"):
         rows = [*edits]
     elif name in ("wrong_answer", "no_call") and case.answer is not None:

@@ -16,7 +16,7 @@ from agentsignals.formats.atif import PROFILE
 from agentsignals.formats.bounds import amount, count
 from agentsignals.formats.builder import RESULT_CHARS_KEPT, record_arguments
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import as_list, as_text, each, inside, string, tally
+from agentsignals.formats.documents import Messages, as_list, as_text, inside, messages_of, string, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoded, decoder, repaired
@@ -191,7 +191,7 @@ class _File(Struct):
 
     source: Input
     trajectory: Trajectory
-    steps: list[Step | None]
+    steps: Messages[Step]
 
     @property
     def path(self) -> str:
@@ -229,7 +229,8 @@ class _File(Struct):
 
 
 def _file(source: Input, trajectory: Trajectory, group: str) -> _File:
-    steps = each(trajectory.steps, decoder(Step).decode, source.artifact)
+    decode = decoder(Step).decode
+    steps = messages_of(source.data, trajectory.steps, lambda raw, _: decode(raw), source.artifact)
     kinds: list[str | None] = []
     for step in steps:
         if step is None or step.is_copied_context is True:

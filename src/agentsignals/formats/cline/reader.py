@@ -5,6 +5,9 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import takewhile
+from operator import is_not
 from typing import Any, TypeVar
 
 from msgspec import Raw, Struct, field
@@ -284,14 +287,13 @@ class TaskReader(Conversation):
             self.environment(_texts(messages[0][1].blocks, "text"))
         for line, row in before:
             self.row(line, row)
-        last = 0
+        waiting = iter(messages)
         for n, exchange in enumerate(exchanges):
             if n + 1 < len(exchanges):
                 exchange.sent, exchange.until = exchanges[n + 1].usage.request, exchanges[n + 1].at
             if not has_page:
-                here = exchange.answer[0] if exchange.answer else 0
-                self.prompts((number, m) for number, m in messages if last < number < here and m.role == "user")
-                last = here
+                is_before = partial(is_not, exchange.answer)
+                self.prompts(message for message in takewhile(is_before, waiting) if message[1].role == "user")
             self.exchange(exchange)
         for number, message in messages:
             self.place(folder.history, number)

@@ -21,7 +21,7 @@ from agentsignals.formats.copilot_cli import PROFILE
 from agentsignals.formats.documents import by_session, inside, once, string
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import EDIT_ROLES, MCP, Profile
-from agentsignals.formats.records import all_lines, decoded, saw
+from agentsignals.formats.records import decoded, saw, some_lines
 from agentsignals.formats.usage import Tokens, charge, close, summed, tokens_of
 from agentsignals.model import (
     MAIN,
@@ -656,15 +656,19 @@ _METHODS: dict[str, Callable[[Reader, Any, int | None, str], object]] = {
 class _File:
     def __init__(self, source: Input) -> None:
         self.source = source
-        self.numbers, self.events = all_lines(source.data, source.artifact, DECODER, decode)
-        for kind, times in tally(self.events).items():
-            saw(source.artifact, kind, times)
-        begun = (e.data for e in self.events if isinstance(e, Read) and isinstance(e.data, Started))
-        named = next((data.sessionId for data in begun if data.sessionId), None)
-        self.session_id = named or source.session_hint or source.artifact.artifact_id
-        first = next((e.timestamp for e in self.events if e.timestamp), "")
+        self.named: str | None = None
+        self.first = ""
+        self.numbers, self.events = some_lines(source.data, source.artifact, DECODER, decode, self._look)
+        self.session_id = self.named or source.session_hint or source.artifact.artifact_id
         # Of two snapshots that begin together the longer comes first, so that most of a session points into one file.
-        self.order = (first, -len(self.events), source.artifact.sha256, source.artifact.artifact_id)
+        self.order = (self.first, -len(self.events), source.artifact.sha256, source.artifact.artifact_id)
+
+    def _look(self, events: Sequence[Event | Unknown]) -> None:
+        for kind, times in tally(events).items():
+            saw(self.source.artifact, kind, times)
+        begun = (e.data for e in events if isinstance(e, Read) and isinstance(e.data, Started))
+        self.named = self.named or next((data.sessionId for data in begun if data.sessionId), None)
+        self.first = self.first or next((e.timestamp for e in events if e.timestamp), "")
 
 
 def read(inputs: list[Input]) -> Reading:

@@ -12,7 +12,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, number, whole
 from agentsignals.formats.builder import RESULT_CHARS_KEPT
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import each, inside, or_list, string, tally
+from agentsignals.formats.documents import inside, messages_of, or_list, string, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.instances import canonical, of_submission, repo_of, root_of, run_of, run_of_model, stem_of
 from agentsignals.formats.mini_swe_agent import PROFILE
@@ -118,12 +118,12 @@ def _texts(value: object, depth: int = 0) -> list[str]:
 
 def read(inputs: list[Input]) -> Reading:
     """Read each file as an attempt of its own."""
-    reading = Reading()
+    reading, decode = Reading(), decoder(Message).decode
     for source in inputs:
         document = read_document(source, or_list(Document), "messages")
         if document is None:
             continue
-        messages = each(document.messages, decoder(Message).decode, source.artifact)
+        messages = messages_of(source.data, document.messages, lambda raw, _: decode(raw), source.artifact)
         tally(source.artifact, "message", [None if m is None else m.speaker for m in messages])
         reader = Reader(source, document)
         for n, message in enumerate(messages, 1):

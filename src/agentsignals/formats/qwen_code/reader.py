@@ -1,5 +1,6 @@
 """Reads Qwen Code chats. The structs hold only the fields that are read."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Raw, Struct, field
@@ -13,7 +14,7 @@ from agentsignals.formats.gemini_cli.reader import REFERENCED, outcome
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import SHELL
 from agentsignals.formats.qwen_code import PROFILE
-from agentsignals.formats.records import decoded, decoder, lines, saw
+from agentsignals.formats.records import decoded, decoder, saw, some_lines
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, Step, ToolCall, logged_iso
 
 
@@ -138,7 +139,8 @@ def read(inputs: list[Input]) -> Reading:
     sessions = by_session(inputs, _File)
     for session_id, files in sorted(sessions.items()):
         reader = Reader(files[0].source.session(session_id, "qwen-code", PROFILE.agent))
-        for file, number, record in once(files, lambda file: file.records, lambda record: record.uuid):
+        records = once(files, lambda file: zip(file.numbers, file.records, strict=True), lambda record: record.uuid)
+        for file, number, record in records:
             reader.builder.artifact_id, reader.builder.line = file.source.artifact.artifact_id, number
             if inside(record.forkedFrom, "sessionId") in sessions:  # the original counts
                 reader.session.parent_session_id = string(inside(record.forkedFrom, "sessionId"))
@@ -152,19 +154,30 @@ def read(inputs: list[Input]) -> Reading:
 class _File:
     def __init__(self, source: Input) -> None:
         self.source = source
-        self.records = list(lines(source.data, source.artifact, decoder(Record).decode))
-        for _, record in self.records:
-            saw(source.artifact, record.kind)
-        first = next((r.sessionId for _, r in self.records if r.sessionId), None)
-        self.session_id = first or source.session_hint or source.artifact.artifact_id
-        last = max((r.timestamp for _, r in self.records if r.timestamp), default="")
-        self.order = (all(r.agentId for _, r in self.records), last, len(self.records), source.artifact.sha256)
+        self.named: str | None = None
+        self.is_subagents, self.last = True, ""
+        self.chain: list[str] = []
+        self.follows: list[str | None] = []
+        record = decoder(Record)
+        self.numbers, self.records = some_lines(source.data, source.artifact, record, record.decode, self._look)
+        self.session_id = self.named or source.session_hint or source.artifact.artifact_id
+        self.order = (self.is_subagents, self.last, len(self.records), source.artifact.sha256)
         # Ids on the path from the last record to the first. A rewind leaves abandoned records off that path.
-        chain = [r for _, r in self.records if r.uuid and not r.agentId]
-        place = {r.uuid: n for n, r in enumerate(chain)}
+        place = {uuid: n for n, uuid in enumerate(self.chain)}
         # A lost line abandons nothing before it.
-        parents = [ROOT if r.parentUuid is None else place.get(r.parentUuid, n - 1) for n, r in enumerate(chain)]
-        self.live = {chain[n].uuid for n in path_to_root(parents, len(chain) - 1)}
+        parents = [ROOT if uuid is None else place.get(uuid, n - 1) for n, uuid in enumerate(self.follows)]
+        self.live = {self.chain[n] for n in path_to_root(parents, len(parents) - 1)}
+
+    def _look(self, records: Sequence[Record]) -> None:
+        for record in records:
+            saw(self.source.artifact, record.kind)
+            self.named = self.named or record.sessionId
+            self.last = max(self.last, record.timestamp or "")
+            self.is_subagents = self.is_subagents and bool(record.agentId)
+            if record.uuid and not record.agentId:
+                before = self.chain[-1] if self.chain else None
+                self.follows.append(before if record.parentUuid == before else record.parentUuid)
+                self.chain.append(record.uuid)
 
 
 class Reader(Conversation):
