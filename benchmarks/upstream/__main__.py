@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from agentsignals.formats import homes
 from benchmarks.upstream.compare import Report, compared
 from benchmarks.upstream.page import written
 from benchmarks.upstream.trial import Agent, agents, filled, installed_in
@@ -87,7 +88,9 @@ def reported(agent: Agent, cache: Path) -> Report:
     place = cache / "runs" / agent.name
     told = json.loads((place / "trial.json").read_text("utf-8"))
     places = {"home": str(place / "home"), "folder": str(place / "home/work/fruits")}
-    sources = [Path(filled(text, places)) for text in agent.reads] or [place / "home"]
+    looked_for = [home[2:] for home in homes().get(agent.name, ()) if home.startswith("~/")]
+    sources = [Path(filled(text, places)) for text in agent.reads]
+    sources = sources or [path for pattern in looked_for for path in sorted((place / "home").glob(pattern))]
     report = compared(agent.name, told, sources, counts_tokens=agent.counts_tokens)
     report.package = agent.package
     found = re.search(r"\d+\.\d+[\w.+-]*\w", told["version"])

@@ -28,7 +28,7 @@ from agentsignals.model import Artifact, Session
 from agentsignals.sources import Unreadable, read
 from agentsignals.store.index import Manifest
 
-_DATA = "*"
+_UNREAD = ("unrecognised", "agent_not_read", "newer_database", "unknown_database", "other_export")
 _IS_VALUE = re.compile(r"[A-Za-z][A-Za-z_.:-]{0,39}\Z")
 _IS_FREE = re.compile(
     r"(?i)(?:text|content|title|message|summary|description|cwd|branch|slug|nickname|path|file|output|cmd|command|query"
@@ -121,9 +121,8 @@ def compared(agent: str, told: dict[str, Any], sources: list[Path], *, counts_to
                     report.skipped[reason] = report.skipped.get(reason, 0) + n
             report.formats = sorted({*report.formats, name})
             paths.setdefault(name, Paths()).look(name, [(uri, *r) for uri, r in records.items()])
-    for uri, entry in plan.other_files.items():
-        for reason in entry.skipped.keys() & {"unrecognised", "agent_not_read", "newer_database", "unknown_database"}:
-            report.unread_files.append(f"{Path(uri).name}: {entry.note or reason}")
+    unread = [m for group in groups for m in group.files if m.format is None and m.reason in _UNREAD]
+    report.unread_files = [f"{Path(m.file.uri).name}: {m.detail or m.reason}" for m in unread]
     for name, met in paths.items():
         _sort_out(report, name, met)
     for source in sources:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Format, Reading, aider, antigravity, hermes, tau_bench, windsurf
+from agentsignals.formats import Format, Reading, aider, antigravity, gemini_cli, hermes, tau_bench, windsurf
 from agentsignals.formats.factory_droid import DROID_EXEC_FORMAT
 from agentsignals.formats.head import Head
 from tests.formats.reading import given, lines, read_one
@@ -111,3 +111,14 @@ def test_windsurf_s_edits_have_both_texts_and_a_change_that_was_refused_is_none(
     assert [c.status for c in session.tool_calls] == ["ok", "ok", "rejected", "ok"]
     assert [e.text for e in session.events if e.kind == "unknown"] == ["teleport"]
     assert (session.session_id, session.cwd, len(session.steps)) == ("1b2c3d4e-aaaa", "/home/me/p", 1)
+
+
+def test_the_file_that_a_resumed_chat_opens_beside_its_own_is_no_session() -> None:
+    """It has the client's context alone, under the id of the chat and another time."""
+    header = {"sessionId": "s1", "projectHash": "a" * 64, "startTime": "2026-11-29T14:41:00Z", "kind": "main"}
+    context = {"id": "c", "timestamp": "2026-11-29T14:41:00Z", "type": "user", "content": "<session_context>\nHere"}
+    prompt = {"id": "p", "timestamp": "2026-11-29T14:41:01Z", "type": "user", "content": "go"}
+    opened = [header, {"$set": {"messages": [context]}}]
+    for rows, expected in ((opened, []), ([*opened, prompt], ["s1"])):
+        read = gemini_cli.FORMAT.read([given(lines(*rows), "gemini-cli")])
+        assert [s.session_id for s in read.sessions] == expected

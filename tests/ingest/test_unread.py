@@ -300,6 +300,13 @@ def test_a_database_of_an_unknown_version_is_told_where_sessions_are_kept(tmp_pa
 @pytest.mark.parametrize(
     ("path", "is_quiet"),
     [
+        ("/home/me/.qwen/projects/-w/meta.json", True),
+        ("/home/me/.qwen/projects/-w/chats/new.json", False),
+        ("/home/me/.copilot/session-state/a1/rewind-file-snapshots/index.json", True),
+        ("/home/me/.kimi-code/sessions/.index-cache/scan.json", True),
+        ("/home/me/.vibe/logs/session/plugins/blobs/6c/a1", True),
+        ("/home/me/.vibe/logs/session/unified/a1/journal/1.jsonl", False),
+        ("/home/me/.openclaw/agents/main/agent/openclaw-agent.sqlite.reindex-lock.sqlite", True),
         ("/home/me/.claude/settings.json", True),
         ("/backup/2026/.claude/settings.json", True),
         ("/home/me/.claude/projects/-w/x.jsonl", False),
@@ -314,6 +321,7 @@ def test_a_database_of_an_unknown_version_is_told_where_sessions_are_kept(tmp_pa
 )
 def test_state_is_what_lies_in_an_agent_s_folder_and_not_where_it_keeps_sessions(path: str, is_quiet: bool) -> None:
     assert is_state(path) == is_quiet
+    assert is_state(path, is_empty=True) == (path != "/home/me/claude/settings.json" and "/other/" not in path)
 
 
 # A machine with the sessions of every agent that is read: all of them are found, read, and filtered by
@@ -341,6 +349,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(sample, target)
     return folder
+
+
+_PAGES = ("/", "/search?q=the", "/attempts", "/signals", "/studies", "/studies/errors", "/artifacts", "/code",
+          "/compare", "/labels", "/sides")  # fmt: skip
 
 
 def _json(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
@@ -381,6 +393,9 @@ def test_every_agent_of_a_machine_is_found_and_read(
             assert answer.status == 200
             assert any(f"/session/{quote(of)}" in answer.text for (of,) in ids), agent
             assert not any(f'/session/{quote(of)}"' in answer.text for (of,) in others), agent
+        firsts = store.sql("SELECT min(session_id) FROM sessions GROUP BY agent").fetchall()
+        pages = [*_PAGES, *(f"/session/{quote(first, safe='')}" for (first,) in firsts)]
+        assert [path for path in pages if ask(server, path).status != 200] == []
 
 
 def test_agents_that_are_known_and_not_read_are_named_with_what_is_there(

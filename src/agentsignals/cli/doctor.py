@@ -166,7 +166,7 @@ def _store(folder: str | None) -> list[Check]:
     for kind in kinds:
         if kind.is_trace:
             for reason, n in kind.skipped.items():
-                if reason in (REPEATED_FILE, REPEATED_RECORD):
+                if reason in (REPEATED_FILE, REPEATED_RECORD, "not_sessions"):
                     continue
                 skipped[reason] = skipped.get(reason, 0) + n * kind.files
     status = "problem" if store.warnings else "ok"

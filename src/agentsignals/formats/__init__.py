@@ -459,14 +459,15 @@ def _state_inside() -> re.Pattern[str]:
     return re.compile("|".join(translate(pattern) for profile in profiles() for pattern in profile.state) or r"(?!)")
 
 
-def is_state(path: str) -> bool:
+def is_state(path: str, is_empty: bool = False) -> bool:
     """Return whether a file that no format claims is an agent's own state: it lies in the agent's folder, wherever that
-    was copied to, and not where the agent keeps sessions, or is none of those there."""
+    was copied to, and not where the agent keeps sessions, or is none of those there, or is empty: a lock, a mark."""
     if "/." not in path and "/Library/" not in path and "/AppData/" not in path:
         return False
     for folder, holds_sessions in _own_folders().items():
         _, found, inside = path.rpartition(f"/{folder}/")
-        if found and (not any(p.match(inside) for p in holds_sessions) or _state_inside().match(inside)):
+        is_among_sessions = any(p.match(inside) for p in holds_sessions)
+        if found and (is_empty or not is_among_sessions or _state_inside().match(inside)):
             return True
     return False
 

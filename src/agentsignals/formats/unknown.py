@@ -12,7 +12,7 @@ from msgspec import Struct
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import UNREADABLE
 
-UNREAD_VERSION = 4
+UNREAD_VERSION = 5
 """Raise it when other files are recognised: then unclaimed files are looked at again."""
 Reason = Literal["agent_not_read", "not_sessions", "other_export"]
 
@@ -126,7 +126,10 @@ _LOOKS: dict[str, Callable[[Head], bool]] = {
     ),
     "cursor_chat": lambda head: _has(head.document, createdAtMs=int, hasConversation=bool),
     "vibe_state": lambda head: (
-        bool(_OF_VIBE & head.document.keys()) or {"turn_index", "message"} <= _first_item(head).keys()
+        bool(_OF_VIBE & head.document.keys())
+        or any(
+            names <= _first_item(head).keys() for names in ({"turn_index", "message"}, {"agent_types", "tool_groups"})
+        )
     ),
     "chatgpt": lambda head: _has(_first_item(head), mapping=dict, current_node=str),
     "claude_ai": lambda head: _has(_first_item(head), uuid=str, chat_messages=list),

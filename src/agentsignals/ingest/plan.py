@@ -500,7 +500,7 @@ def _recognise(
             identified, mark = _of_long_lines(head, file, force) or _identified(head, file, force), ""
         if identified is not None:
             return RecognisedArtifact(file=file, format=identified[0].name, keys=_keys(*identified, file), head=mark)
-    if reason in _STATE and is_state(file.uri):
+    if reason in _STATE and is_state(file.uri, reason == "empty_file"):
         return replace(alone, reason="not_a_trace", keys=())
     if is_packed(head.data) and (head.complete or not data.startswith(MAGIC)):
         schema = schema_of(head.data)

@@ -91,7 +91,7 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=list(dict.fromkeys(keys)), by_folder=not keys)
 
 
-FORMAT = Format(name="codex", marks=(b'"payload"',), version=8, claims=claims, profile=PROFILE)
+FORMAT = Format(name="codex", marks=(b'"payload"',), version=9, claims=claims, profile=PROFILE)
 
 
 EXEC_PROFILE = tools.Profile(

@@ -56,7 +56,7 @@ def claims(head: Head) -> Claim | None:
 FORMAT = Format(
     name="continue",
     marks=(b'"workspaceDirectory"',),
-    version=1,
+    version=2,
     claims=claims,
     read=read_by("continue_.reader"),
     profile=PROFILE,

@@ -14,6 +14,7 @@ PROFILE = tools.Profile(
         for home in ("~/.copilot", "$COPILOT_HOME")
         for place in ("session-state", "history-session-state")
     ),
+    state=("session-state/*/rewind-file-snapshots/*",),
     tools=tools.named(
         (tools.SHELL, "bash powershell local_shell write_bash write_powershell"),
         (tools.READ, "view show_file"),
@@ -60,4 +61,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=list(dict.fromkeys(keys)), by_folder=not keys)
 
 
-FORMAT = Format(name="copilot-cli", marks=(b'"parentId"',), version=4, claims=claims, profile=PROFILE)
+FORMAT = Format(name="copilot-cli", marks=(b'"parentId"',), version=5, claims=claims, profile=PROFILE)

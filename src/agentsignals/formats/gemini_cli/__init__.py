@@ -82,4 +82,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{session_id}"])
 
 
-FORMAT = Format(name="gemini-cli", marks=(b'"projectHash"',), version=5, claims=claims, profile=PROFILE)
+FORMAT = Format(name="gemini-cli", marks=(b'"projectHash"',), version=6, claims=claims, profile=PROFILE)

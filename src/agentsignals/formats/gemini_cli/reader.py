@@ -297,6 +297,13 @@ class Log:
         self.messages.append(message)
         self.chat.numbers.append(number)
 
+    @property
+    def says_something(self) -> bool:
+        """False for the file that a resumed chat opens beside its own: it has the client's context alone."""
+        return self.has_messages or any(
+            m is not None and not _text(m.content).startswith(_CONTEXT) for m in self.messages
+        )
+
     def place(self) -> None:
         """Find the folder. The header names it by SHA-256, or, in newer versions, by a word."""
         texts = (_text(m.content) for m in self.messages if m is not None)
@@ -333,7 +340,7 @@ class Reader(DocumentReader[Chat, Message]):
                 yield from super().snapshots([source])
                 continue
             log = Log(source)
-            if log.chat.id and log.messages:
+            if log.chat.id and log.says_something:
                 log.place()
                 yield Snapshot(source, (log.chat, log.messages), log.chat.id, len(log.messages))
 

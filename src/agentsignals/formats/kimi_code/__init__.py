@@ -12,6 +12,7 @@ PROFILE = tools.Profile(
     maker="moonshot",
     conventions=("rewinds_logged",),
     homes=("~/.kimi-code/sessions", "$KIMI_CODE_HOME/sessions"),
+    state=("sessions/.index-cache/*", "sessions/*/notify/*"),
     tools=tools.named(
         (tools.READ, "Read ReadMediaFile"),
         (tools.SEARCH, "Grep"),

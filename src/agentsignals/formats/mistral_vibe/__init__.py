@@ -14,6 +14,10 @@ PROFILE = tools.Profile(
     maker="mistral",
     aliases=("vibe",),
     homes=("~/.vibe/logs/session", "$VIBE_HOME/logs/session"),
+    state=tuple(
+        f"logs/session/{place}"
+        for place in ("plugins/*", "unified/.session-index.json", "unified/*/scheduled-loops.json")
+    ),
     tools=tools.named(
         (tools.READ, "read_file"),
         (tools.WRITE, "write_file"),

@@ -92,6 +92,7 @@ OPENCLAW = structs.replace(
         *("~/.openclaw/agents", "$OPENCLAW_STATE_DIR/agents"),
         *("~/.clawdbot/agents", "~/.moltbot/agents"),  # as it was called before
     ),
+    state=("agents/*.sqlite.*",),
     tools={
         **{name: tool for name, tool in PROFILE.tools.items() if tool is not tools.HAND_IN},
         **tools.named(
@@ -139,5 +140,5 @@ def session_of(file: object) -> str | None:
 
 
 FORMAT = Format(
-    name="pi", marks=(b'"session"',), version=6, claims=claims, profile=PROFILE, forks=(OPENCLAW,), database=DATABASE
+    name="pi", marks=(b'"session"',), version=7, claims=claims, profile=PROFILE, forks=(OPENCLAW,), database=DATABASE
 )

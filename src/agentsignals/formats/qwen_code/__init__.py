@@ -20,6 +20,7 @@ PROFILE = structs.replace(
     instructions_perhaps=("AGENTS.md",),
     aliases=("qwen",),
     homes=("~/.qwen/projects", "~/.qwen/tmp"),
+    state=("projects/*/extract-cursor.json", "projects/*/meta.json"),
     tools=tools.named(
         (tools.READ, "read_file read_many_files"),
         (tools.SEARCH, "grep_search search_file_content lsp"),
