@@ -82,8 +82,9 @@ def place(why: Evidence, history: History) -> str | Absent:
 def session_reopened_within_s(view: SessionView, why: Evidence, history: History) -> Measured | Absent:
     """Seconds from the end of this session to the start of the person's next in the same place, within a day.
 
-    The next session is the first of the same user.place and the same user (the home folder's name in `cwd`) that starts
-    after `ended_at`, has no parent session and has a human turn. Absent where none starts within 24 hours.
+    The next session is the first of the same user.place (a repository, in any clone or Git worktree of its folder) and
+    the same user (the home folder's name in `cwd`) that starts after `ended_at`, has no parent session and has a human
+    turn. Absent where none starts within 24 hours.
 
     Pitfalls: A quick return is no failure: a third of all sessions is followed by another within half an hour.
     Why: A quick return may mean that the first session failed.
