@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
@@ -46,6 +47,8 @@ _AUTH = frozenset(("auth", "_auth"))
 _AUTH_CHARS = max(map(len, _AUTH))
 _OF_BINARY = 8
 """One in so many decoded characters that are none: the rest is binary, in which names stand by chance, keys not."""
+_ARGUMENT_CHARS = 32
+"""A first argument of so many drawn characters is a key, whatever is called."""
 _LONG_DIGITS = 10**11
 """Numbers from here on may be cards or telephone numbers."""
 
@@ -91,10 +94,14 @@ def _found(text: str, depth: int, known: KnownSecrets, *, named: bool) -> list[S
     in_code: list[Span] = []
     coded = encoded.Runs(text, look, depth)
     for run in keys.RUNS(raw):
-        run_text = text[slice(*run)]
+        start, end = run
+        run_text = text[start:end]
         mixes_cases = run_text.lower() != run_text != run_text.upper()
         if mixes_cases or not named:
             in_code += coded.in_base64(*run)
+        is_argument = text[max(0, start - 2) : start] in ('("', "('") and text[end : end + 1] in ('"', "'")
+        if named and is_argument and mixes_cases and values.looks_drawn(run_text, _ARGUMENT_CHARS):
+            hits.append(Span(start, end, "key"))
         if not named or _DIGIT.search(run_text):
             # Of keys without a digit those that are most at home here are found by their beginning.
             numbered.append(run)
@@ -251,7 +258,13 @@ class Redactor:
         if isinstance(value, dict):
             return self._object(value, times)
         if isinstance(value, list):
-            return [self._value(v, times) for v in value]
+            clean_list = [self._value(v, times) for v in value]
+            is_command = clean_list == value and all(isinstance(v, str) for v in value)
+            if is_command and any(v[:1] == "-" for v in value):  # its arguments, one by one
+                line = self.plain(shlex.join(value), times)
+                told = shlex.split(line) if "[" in line else ()
+                return told if len(told) == len(value) else value
+            return clean_list
         if isinstance(value, int) and value >= _LONG_DIGITS:
             digits = str(value)
             clean = self.plain(digits, times)

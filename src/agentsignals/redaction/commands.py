@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.encoded import of_base64
-from agentsignals.redaction.names import names_a_secret
+from agentsignals.redaction.names import names_a_secret, speaks_of_other
 from agentsignals.redaction.spans import Span, places
 from agentsignals.redaction.values import (
     LEAST_CHARS,
@@ -36,7 +36,7 @@ _SIGN = deferred_pattern(r"-(?<=[\s\"'`,(\[]-)-?(?P<option>[A-Za-z][\w-]*)|/(?<=
 _WHOLE = deferred_pattern(r"[^\s\"'`;|&)\\]+")
 _VALUE = deferred_pattern(r"[ =:,\"'\\]{0,4}([^\s\"'`|;&)\]]+)")
 _TAKER = deferred_pattern(
-    r"(?i)(?:\A|(?<=[-_:]))(?:\w*login|logon|su|runas|cryptsetup|rootpw|\w*passw(?:or)?d|\w{2,}pass|passphrase|\w*secrets?|token|auth|authtoken|\w*vault"
+    r"(?i)(?:\A|(?<=[-_:]))(?:\w*login|logon|su|runas|cryptsetup|rootpw|\w*passw(?:or)?d|\w{2,}pass|passphrase|\w*secrets?|token|auth|authtoken|authori[sz]e|sign-?in|\w*vault"
     r"|\w*cred\w*|keyring|keychain|basic|keyvault|luks\w+|unlock|kinit|requirepass|masterauth|authenticate|sudo|setx"
     r"|\w*securestring|adduser|add_user|change_password)(?=[-_:.]\w|\Z)"
 )
@@ -45,6 +45,7 @@ _NAME = deferred_pattern(r"[\w.:-]{1,100}\Z")
 _MAY_TAKE = "config|configure|connect|register|enroll|user|net|set|variables?|env|context|put|export|add"
 _MAY_TAKER = deferred_pattern(rf"(?:{_MAY_TAKE})(?:[-_]\w+)?\Z")
 """A subcommand that may take one: its value has to look drawn."""
+_NEW_USER = deferred_pattern(r"\buser\W(?:create|add|new)\b|\b(?:create|add|new)\Wuser\b")
 _OPERATORS = frozenset("=:(.,;)]}>[?!+*")
 _STORE = deferred_pattern(
     r"(?i)(?:.*[-_:.])?(?:secrets?|vault|kv|config:set|envs?|setenv|variables?|vars?|parameters?|keyvault|put-parameter|setx|configmap)\Z"
@@ -92,7 +93,7 @@ _LINE_CHARS = 400
 """Longer lines with escaped line ends are read by those."""
 _REGION_CHARS = 3000
 _MOST_DEPTH = 3
-_FED_CHARS = 20
+_FED_CHARS = 10
 """A word that looks drawn and is a whole standard input is a secret for any program."""
 _HEREDOC = deferred_pattern(r"<<-?\s*[\"']?([A-Za-z_]\w*)[\"']?")
 
@@ -136,6 +137,7 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
             elif is_long or len(option) > LEAST_CHARS:
                 is_user = _is_user(option) and any(c in given for c in ":%,")
                 may_be = is_user or (option in _GIVEN and looks_given(given))
+                may_be = may_be or is_strong(given) or (looks_drawn(given, _FED_CHARS) and not speaks_of_other(option))
                 may_be = may_be or ((option[:1] in _SHORT or option[:2] == "hp") and looks_chosen(attached))
             else:
                 may_be = looks_chosen(given) or ((option in _USERS or option[-1:] in ("u", "U")) and ":" in given[1:])
@@ -192,7 +194,7 @@ def _read(line: str, found: dict[str, None], depth: int = _MOST_DEPTH) -> None:
     prompt = _PROMPT.match(line)
     command = line[prompt.end() if prompt else 0 :].rstrip("\\ \t\n").lstrip("#<>").replace("`", "\n")
     if '", "' in command or "', '" in command:  # a list of arguments
-        command = re.sub(r"(?<=[\"']),\s*(?=[\"'])", " ", command).rstrip(" ]\n")
+        command = re.sub(r"(?<=[\"']),\s*(?=[\"'])", " ", command.partition("[")[2] or command).rstrip(" ]\n")
     _read_commands(command, found, depth)
     if '\\"' in command or "\\'" in command:  # in JSON that is cut
         _read_commands(command.replace('\\"', '"').replace("\\'", "'"), found, depth)
@@ -201,7 +203,7 @@ def _read(line: str, found: dict[str, None], depth: int = _MOST_DEPTH) -> None:
 def _read_commands(command: str, found: dict[str, None], depth: int) -> None:
     parsed = split(command)
     fed: list[str] = []
-    for n, (all_words, targets, _, _) in enumerate(parsed.commands):
+    for n, (all_words, targets, _, is_nested) in enumerate(parsed.commands):
         words = leading_words(all_words)
         if not words or words[0][:1] == "-":
             words = all_words
@@ -213,7 +215,10 @@ def _read_commands(command: str, found: dict[str, None], depth: int) -> None:
         _judge(words, all_words, texts, found)
         if words[0] in _PRINTS:
             fed += [word.replace("\\n", "\n") for word in words[1:] if word not in ("-n", "-e", "-ne")]
-            if any(names_a_secret(target.rpartition("/")[2].partition(".")[0] or target) for target in targets):
+            # A literal that is printed for another command is a file or an argument of it.
+            if is_nested or any(
+                names_a_secret(target.rpartition("/")[2].partition(".")[0] or target) for target in targets
+            ):
                 found.update((given, None) for given in words[1:] if looks_given(given))
         else:
             fed = []
@@ -302,7 +307,8 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
                 (word, None) for word in positional if looks_drawn(word) or (word is last and looks_given(word))
             )
         elif may_take:
-            found.update((word, None) for word in positional[1:] if looks_drawn(word))
+            is_new = _NEW_USER.search(" ".join(words[:6])) is not None
+            found.update((w, None) for w in positional[1:] if looks_drawn(w) or (is_new and looks_given(w)))
     if not fed:
         return
     takes_input = (
@@ -313,8 +319,11 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         or not {*all_words}.isdisjoint(_INPUT)
         or any(w.endswith("-stdin") for w in all_words)
     )
-    if words[0] == "base64":  # what is decoded here is a secret more often than not
-        found.update((text, None) for text in fed if looks_given(of_base64(text).decode("utf-8", "replace").strip()))
+    if words[0] == "base64":  # what is decoded here, or encoded, is a secret more often than not
+        for text in fed:
+            plain = text.rpartition(":")[2]
+            coded = looks_given(of_base64(text).decode("utf-8", "replace").strip())
+            found.update({text: None} if coded else {plain: None} if looks_given(plain) else {})
     for text in fed if takes_input or stores else ():
         for piece in text.split():
             value = piece.rpartition("=")[2] if "=" in piece[:-1] else piece
@@ -358,6 +367,8 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
             if looks_drawn(pair[1]) or (pair[0] and looks_chosen(pair[1]))
         )
         return
+    if len(name) > 1 and not speaks_of_other(name) and (is_strong(value) or looks_drawn(value, 2 * _FED_CHARS)):
+        found[value] = None
     if not short or name in _GIVEN:
         if role.stores and name in _GIVEN and looks_given(value):
             found[value] = None

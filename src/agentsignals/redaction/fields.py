@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.keys import BREAK
@@ -43,16 +44,19 @@ _WRAPPED = (
 """A conversion of a literal."""
 _JOINT = deferred_pattern(
     r"(?:\\{0,4}[\"'`])?[\])*]{0,3}[\"']?(?:[.]{2,20}|[ ]\d(?=:))?[ \t]{0,24}"
-    rf"(?P<op>:=|=>|->|={{1,2}}|:|(?:\|\||\?\?|or|[{{])(?=[ ][\"'])|\||{_ATTRIBUTES}>|,|{_COPULA}|(?=[ \t]))[*]{{0,3}}"
+    r"(?P<op>(?:\|\||\?\?|[:?+])?=(?!>)=?|=>|->|:|(?:\|\||\?\?|or|[{])(?=[ ][\"'])|\|"
+    rf"|{_ATTRIBUTES}>|,|{_COPULA}|(?=[ \t]))[*]{{0,3}}"
     rf"(?P<gap>[ \t]{{0,24}}(?:(?:[>|][-+]?)?{_LINE_END}[ \t+|#-]{{0,40}})?)[*(]{{0,3}}"
     rf"(?:!!?\w+[ ])?{_WRAPPED}(?:[bBrRfFuUN$]{{1,2}}(?=\\{{0,4}}[\"'`]))?(?=[^\s])"
 )
 """What joins a name to a value."""
+_NAMES, _OTHER = deferred_pattern(r"(?:\A|(?<=\n))\s*(?:[\w.]+, )+\Z"), deferred_pattern(r"[\"'][^\"'\n]*[\"'], ")
 _LINE_SIGN = r"(?:[ ]{0,8}\d{1,6}[→\t|:])?[+>|-]?"
 """What a listing or a diff puts before a line."""
 _BLOCK = r"\s{0,4}\{[^{}]{0,200}?(?<=\s)(?=default|value)"
 _TAGS = r"/?>(?:\s{0,20}</?\w{1,20}>)?|</\w{1,20}>"
 _PAIR = deferred_pattern(
+    r"[\w\s]{0,20}/?i?[\"'`]?(?:,[^()\n]{0,40})?\),\s(?=[\"'`])|"  # of an element that a call looked up
     rf"[\])\"'`\\:]{{0,6}}(?:{_BLOCK}|\s{{0,8}}(?:[,;{{]|{_TAGS})|\s{{0,2}}\n{_LINE_SIGN}|\s{{1,3}}-(?=-?value|-?body))?"
     r"\s{0,40}(?:[-<.]\s{0,2})?(?:\\{0,4}[\"'`])?"
     r"(?i:value|default|val|string|data|text|content|fill|type|send(?:_?keys)?|set_?value|input|enter|current|body)"
@@ -71,11 +75,11 @@ _BROKEN_CHARS = 12
 """Characters of a broken value on each of its lines but the last."""
 _CUT = deferred_pattern(r"[|]|[^\0-\x7f]")
 """Where an unquoted value may end inside a word: a table cell, a pipe, another script."""
-_TELLS = frozenset((":", "=", ":=", "=>", "||", "??"))
+_TELLS = frozenset((":", "=", ":=", "=>", "||", "??", "||=", "??=", "?=", "+="))
 """Operators that always stand between a name and its value."""
 _NAME = deferred_pattern(r"[\w.-]*")
 _ESCAPED = deferred_pattern("u[0-9a-f]{4}")
-_NAME_REST = deferred_pattern(r"[\w-]{0,40}")
+_NAME_REST = deferred_pattern(r"[\w-]{0,40}(?:\.\w{1,20}(?=[\"']))?")
 _NAME_CHARS = 40
 """No name is longer."""
 _OPENS_BEFORE = deferred_pattern(
@@ -120,7 +124,7 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
         is_script = text[end - 1] > "\u2000"  # of no blanks: what follows is another word
         rest = None if is_script else _NAME_REST.match(text, end)
         name_end = rest.end() if rest else end
-        name = text[start:name_end]
+        name = text[start:name_end].rpartition("env.")[2]
         if name.lower() == "key" and (opens := _OPENS_BEFORE.search(text, max(0, start - _OPENS_CHARS), start)):
             name = f"{opens[1]}_key"
         elif name.lstrip("-") == "key" and _DRAWN_KEY.match(text, name_end):
@@ -150,8 +154,11 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
             for pair in _COOKIE_PAIR.finditer(text, jar.end(), done):
                 if looks_drawn(pair["value"]) or (_SESSION.search(pair[0]) and looks_chosen(pair["value"])):
                     yield Span(*pair.span("value"), "secret")
-    for _, end in places(low, parts.logins):
+    for at, end in places(low, parts.logins):
         yield from _in_sentence(text, end)
+        before = _PAIR_BEFORE.search(text, max(0, at - _SAID_CHARS), at)
+        if before and looks_chosen(before["value"]):
+            yield Span(*before.span("value"), "secret")
     yield from _calls(text, low, parts.calls)
     if "insert" in parts.texts:
         yield from _inserts(text, low)
@@ -167,7 +174,7 @@ def _of_name(  # noqa: PLR0913  (a name, and what was read)
     before = _SAID_BEFORE.search(text, max(0, start - _SAID_CHARS), start) if word in _SAID else None
     if before and looks_chosen(before[before.lastgroup or 0]):
         yield Span(*before.span(before.lastgroup or 0), "secret")
-    if speaks_of_other(name) or text[end : end + 1] in _OF_CODE:
+    if speaks_of_other(name) or (text[end : end + 1] in _OF_CODE and not text.startswith("/i)", end)):
         return
     if pair := _PAIR.match(text, end):
         first, last, quoted = _place(text, pair.end())
@@ -189,7 +196,13 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
         return None
     op = joint["op"]
     is_option = name[:1] == "-" or (text[start - 1 : start] == "/" and op == ":")
-    first, last, quoted = _place(text, joint.end())
+    at = joint.end()
+    if op == "=" and text[start - 2 : start] == ", ":  # NAME, PASSWORD = "…", "…"
+        names = _NAMES.search(text, max(0, start - _SAID_CHARS), start)
+        for _ in range(names[0].count(", ") if names else 0):
+            other = _OTHER.match(text, at)
+            at = other.end() if other else at
+    first, last, quoted = _place(text, at)
     is_file = text[start - 1 : start] == "/"  # the end of a path names a file, not the next word
     is_line = word == "password" and text[start - 1 : start] in ("", "\n") and text[last : last + 1] in ("", "\n")
     is_field = is_line or "_" in name or "." in name
@@ -273,6 +286,7 @@ _SAID_BEFORE = deferred_pattern(
     r"|[\"'](?P<other>[^\"'\s]{6,60})[\"'](?:\sas\s[\"'`]?|,\s?(?:\w+:\s?)?[\"'][\w.]*)\Z|[\"'](?P<compared>[^\"'\s]{6,60})[\"']\s[!=]={1,2}\s[\w.]*\Z|`(?P<value>[^`\s]{6,60})`\s(?:as|is|for)\s[\w\s]{0,30}\Z|\s(?P<beside>\S{6,60})\s\(\Z"
 )
 """A value before the name of what it is."""
+_PAIR_BEFORE = deferred_pattern(r"\s[A-Za-z][\w.@-]{0,40}:(?P<value>[^\s:/\"'`]{6,60})\s(?:for|as|to|in)\s\Z")
 _SAID = frozenset(("password", "secret", "token", "hint"))
 _TOKEN = deferred_pattern(r"[^\s\"'`,|，。：、]+")
 _ASIDE = deferred_pattern(r"\s?\((?:[\w\s]{1,20}\)|(?P<value>[^\s()]{16,})\))")
@@ -337,7 +351,7 @@ _CALL = deferred_pattern(
 _LITERAL = deferred_pattern(r"[\"'`]((?:[^\"'`\\\n]|\\.){1,400})[\"'`]")
 _ARGUMENTS_CHARS = 400
 _MAIL = deferred_pattern(r"@[\w-]+\.")
-_ONLY_SECRETS = ("passw", "pwd", "secret", "crypt", "hmac", "fernet")
+_ONLY_SECRETS = ("passw", "pwd", "secret", "crypt", "hmac", "fernet", "md5", "sha")
 _TAKE_CHOSEN = (
     *(*_ONLY_SECRETS, "auth", "cred", "login", "sign", "connect", "jwt", "basic", "wifi", "pdo", "drivermanager"),
     *("user", "bind", "keychain"),
@@ -367,7 +381,7 @@ def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
             if _MAIL.search(value):
                 continue
             is_last = n == len(literals) - 1 and text.find(",", done, literal.start()) >= 0
-            takes = is_last or any(part in name for part in _ONLY_SECRETS) or (n > 1 and "connect" in name)
+            takes = is_last or any(part in name for part in _ONLY_SECRETS) or (n > 0 and "connect" in name)
             takes = takes or (n == 1 and "cred" in name)
             chosen = takes and looks_chosen(value) and any(part in name for part in _TAKE_CHOSEN)
             is_hex = ("wallet" in name or "private" in name) and _HEX_KEY.fullmatch(value)
@@ -389,6 +403,7 @@ def _closing(text: str, at: int) -> int:
 
 
 _RULE = deferred_pattern(r"[\s|+:=─┼├┤│┌┬┐└┴┘━┃-]+")
+_RULED, _RULE_RUN = deferred_pattern(r"[-=]{3,}(?: {1,4}[-=]+){0,40} *(?=\n)"), deferred_pattern(r"[-=]+")
 _MOST_ROWS = 200
 _HEAD_CHARS = 500
 _GAPS = deferred_pattern(r"[ ]{2,}|\t")
@@ -400,13 +415,13 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
     """Yield the cells under a name that heads a column: of CSV, of tables in Markdown and on terminals. `tables`: where
     tables end that were read. A row inside one is no head of its own: it would read all rows below again."""
     near = text[max(0, start - 3) : start] + text[end : end + 3]
-    sign = next(
-        (sign for sign in "|│,;\t" if sign in near), "  " if "  " in near or "\n" in text[end : end + 2] else ""
-    )
+    head_end = text.find("\n", end, end + _HEAD_CHARS)
+    ruled = _RULED.match(text, head_end + 1) if head_end >= 0 else None
+    is_aligned = "  " in near or "\n" in text[end : end + 2] or ruled is not None
+    sign = next((sign for sign in "|│,;\t" if sign in near), "  " if is_aligned else "")
     if not sign or (text[start - 1 : start] + text[end : end + 1]).strip(" \t|│,;\"'`*\n\r"):
         return
     head_start = text.rfind("\n", max(0, start - _HEAD_CHARS), start) + 1
-    head_end = text.find("\n", end, end + _HEAD_CHARS)
     if head_end < 0 or start - head_start > _HEAD_CHARS:
         return
     is_aligned = sign == "  "
@@ -414,8 +429,12 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
     width = len(_GAPS.findall(head.strip())) if is_aligned else head.count(sign)
     before = text[head_start:start]
     index = len(_GAPS.findall(before.lstrip())) if is_aligned else before.count(sign)
+    columns = [run.span() for run in _RULE_RUN.finditer(ruled[0])] if ruled and is_aligned else []
+    if columns:  # the line below the head tells where each begins
+        index = sum(begin <= len(before) for begin, _ in columns) - 1
+        columns = [(begin, after) for (begin, _), (after, _) in pairwise([*columns, (_HEAD_CHARS, 0)])]
     table = sign, width, index, word
-    if not width or start < tables.get(table, 0) or (sign == "," and "(" in head):
+    if not (width or columns) or index < 0 or start < tables.get(table, 0) or (sign == "," and "(" in head):
         return
     is_ruled = text.startswith(("-", "="), head_end + 1)
     sure = word in ("password", "secret", "hint") and (not is_aligned or is_ruled or text[start:end].isupper())
@@ -428,11 +447,11 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
             break
         if not _RULE.fullmatch(line):
             cells = _CELL.finditer(line) if is_aligned else re.finditer(rf"(?:\A|(?<=[{sign}]))[^{sign}]*", line)
-            pieces = [cell.span() for cell in cells]
-            if len(pieces) != width + 1:
+            pieces = columns or [cell.span() for cell in cells]
+            if len(pieces) != (len(columns) or width + 1):
                 break
             first, last = pieces[index]
-            if is_aligned and first != start - head_start and last != end - head_start:  # indented code
+            if is_aligned and not columns and first != start - head_start and last != end - head_start:  # indented code
                 break
             cell = line[first:last]
             value = cell.strip(" \t\r\"'`")

@@ -32,10 +32,11 @@ _LABELLED = deferred_pattern(r"\{S?(?:SHA|SSHA|MD5|SMD5|CRYPT)\d*\}[\w+/=]{16,}"
 _LISTED = r"(?:[ \t]*\d{1,6}[→\t|])?"
 _KIND = deferred_pattern(rf"(?m)^{_LISTED}[ \t]*kind:[ ]*[\"']?Secret\b")
 _MANIFEST = deferred_pattern(
-    rf"(?m)^{_LISTED}(?P<in>[ \t]*)(?:data|stringData):[ \t]*\n(?P<body>(?:{_LISTED}(?P=in)[ \t]+\S.*(?:\n|\Z))+)"
+    rf"(?m)^{_LISTED}(?P<in>[ \t]*)(?:data|stringData|(?P<named>secrets|credentials|passwords)):[ \t]*\n"
+    rf"(?P<body>(?:{_LISTED}(?P=in)[ \t]+\S.*(?:\n|\Z))+)"
 )
 _MANIFEST_VALUE = deferred_pattern(rf"(?m)^{_LISTED}[ \t]+[\w.-]+:[ ]*[\"']?(?P<value>[^\s\"'#|>][^\s\"']{{3,}})")
-"""Kubernetes' manifests of secrets: everything under `data` and `stringData`."""
+"""Kubernetes' manifests of secrets: everything under `data` and `stringData`. Elsewhere what is under `secrets`."""
 _NTLM = deferred_pattern(r":(?:[0-9a-fA-F]{32}:)?[0-9a-fA-F]{32}(?=:|\s|\Z)")
 _WEB_KEY = deferred_pattern(
     r"[\"'](?:d|p|q|dp|dq|qi|k)\\{0,4}[\"']\s{0,3}:\s{0,3}\\{0,4}[\"'](?P<value>[\w-]{16,2000})"
@@ -61,6 +62,10 @@ _PHRASE = deferred_pattern(
 )
 """Words that a wallet is restored from."""
 _DIGEST = deferred_pattern(r"\bresponse=\"(?P<given>[0-9a-f]{32,})\"")
+_OF_NETWORK = deferred_pattern(
+    r"(?m)^\s*(?:[\w-]*server\b[^\n]{0,60}?\s(?:key|community)|key-string)\s(?:\d\s)?(?P<given>\S{6,60})"
+)
+"""What switches and routers share with servers."""
 _WIRELESS = deferred_pattern(r"WIFI:(?:[A-OQ-Z]:[^;\n]{0,80};){1,4}P:(?P<value>(?:[^;\\\n]|\\.){6,63});")
 """A network as codes for cameras tell it."""
 _CHARACTERS = deferred_pattern(r"[\"'](?P<given>[^\"'\n]{6,200})[\"']\.toCharArray\(\)")
@@ -88,6 +93,7 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str], ...] = tuple(
         ("mnemonic phrase", _PHRASE, "secret"),
         ("privateexponent putty openvpn", _KEY_LINES, "private key"),
         ("realm digest", _DIGEST, "secret"),
+        ("server community", _OF_NETWORK, "secret"),
         ("wifi", _WIRELESS, "secret"),
         ("tochararray", _CHARACTERS, "secret"),
         ("admin administrator root postgres", _ACCOUNT, "login"),
@@ -135,12 +141,12 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
         for hit in _NTLM.finditer(text):
             if ":" in hit[0][1:] or text.endswith("hashes ", 0, hit.start()):
                 yield Span(hit.start() + 1, hit.end(), "login")
-    if "kind" in words and _KIND.search(text):
+    if not words.isdisjoint(("kind", "secrets", "credentials", "passwords")):
         for manifest in _MANIFEST.finditer(text):
             first, last = text.rfind("\n---", 0, manifest.start()), text.find("\n---", manifest.end())
-            if _KIND.search(text, max(0, first), last if last >= 0 else len(text)):
+            if manifest["named"] or _KIND.search(text, max(0, first), last if last >= 0 else len(text)):
                 for hit in _MANIFEST_VALUE.finditer(text, *manifest.span("body")):
-                    if not is_variable(hit["value"]):
+                    if looks_given(hit["value"]) if manifest["named"] else not is_variable(hit["value"]):
                         yield Span(*hit.span("value"), "secret")
     for pattern, sign in ((_HASHED, "$"), (_LABELLED, "{")):
         for hit in pattern.finditer(text) if sign in text else ():

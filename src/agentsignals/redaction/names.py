@@ -109,7 +109,7 @@ _ROLES: tuple[tuple[tuple[str, ...], dict[str, list[str]]], ...] = (
         (
             *_TABLE.name_parts.split(),
             *_INFLECTED,
-            *(stem for stem, _ in _STEMS if not stem.isascii()),
+            *(stem for stem, _ in _STEMS if not any(part in stem for part in _TABLE.name_parts.split())),
             *(word for word in _PASSWORDS if not word.isascii()),
         ),
         {word: [word] for word in (*filter(str.isascii, _PASSWORDS), *_NAME_WORDS)} | _TABLE.name_words,

@@ -136,7 +136,7 @@ def looks_chosen(value: str) -> bool:
         return False
     if value[0] in "<[({" or "(" in value or "://" in value or _FILE.fullmatch(value) or _OPTION_NUMBER.match(value):
         return False
-    value = value.lstrip("!#$&*~^@+").rstrip("*?")
+    value = value.lstrip("!#$&*~^@+").rstrip("*?:")
     if "***" in value:  # masked by another
         return False
     if not _LETTER.search(value) or _speaks_of_it(value):
