@@ -29,7 +29,7 @@ from agentsignals.shell.tokens import names, split
 
 _PROMPT = deferred_pattern(
     r"(?:\s*(?:\d{1,6}[→\t:|]|[+>|#*-]{1,3}(?=\s)))?\s*(?:\([\w.-]+\)\s)?(?:PS [^>\n]{0,80}>|[A-Z]:[^>\n]{0,80}>"
-    r"|[\w.@~:/\[\] -]{0,60}[$#%❯➜](?=\s)|RUN |run: |- run: |>>>)?\s*"
+    r"|[\w.@~:/\[\] -]{0,60}[$#%❯➜](?=\s)|[\w.:()=-]{2,40}>(?=\s)|RUN |run: |- run: |>>>)?\s*"
 )
 """What stands before a command: a line number, a diff's or quote's sign, a prompt."""
 _SIGN = deferred_pattern(r"-(?<=[\s\"'`,(\[]-)-?(?P<option>[A-Za-z][\w-]*)|/(?<=\s/)(?P<slash>[A-Za-z]\w{0,20}):")
@@ -367,7 +367,7 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
             if looks_drawn(pair[1]) or (pair[0] and looks_chosen(pair[1]))
         )
         return
-    if len(name) > 1 and not speaks_of_other(name) and (is_strong(value) or looks_drawn(value, 2 * _FED_CHARS)):
+    if len(name) > 1 and not ({*"/|"} & {*value} or speaks_of_other(name)) and (is_strong(value) or looks_drawn(value, 2 * _FED_CHARS)):
         found[value] = None
     if not short or name in _GIVEN:
         if role.stores and name in _GIVEN and looks_given(value):

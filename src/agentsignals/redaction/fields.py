@@ -84,7 +84,7 @@ _NAME_CHARS = 40
 """No name is longer."""
 _OPENS_BEFORE = deferred_pattern(
     r"(?i)\b(api|access|secret|private|license|licence|signing|encryption|account|master|unseal|recovery"
-    r"|deploy|storage)(?:'s)?[ ]\Z"
+    r"|deploy|storage|pragma)(?:'s)?[ ]\Z"
 )
 _DRAWN_KEY = deferred_pattern(
     r"(?:\s?:?=\s?|:?\s)(?:\[\]byte\()?[\"']?(?=[A-Za-z+/]*\d)(?=[a-z\d+/]*[A-Z])[A-Za-z\d+/]{24,}(?![\w-])"
@@ -287,7 +287,7 @@ _SAID_BEFORE = deferred_pattern(
 )
 """A value before the name of what it is."""
 _PAIR_BEFORE = deferred_pattern(r"\s[A-Za-z][\w.@-]{0,40}:(?P<value>[^\s:/\"'`]{6,60})\s(?:for|as|to|in)\s\Z")
-_SAID = frozenset(("password", "secret", "token", "hint"))
+_SAID = frozenset(("password", "secret", "token"))
 _TOKEN = deferred_pattern(r"[^\s\"'`,|，。：、]+")
 _ASIDE = deferred_pattern(r"\s?\((?:[\w\s]{1,20}\)|(?P<value>[^\s()]{16,})\))")
 _BELOW = deferred_pattern(
@@ -334,7 +334,7 @@ def _in_sentence(text: str, at: int) -> Iterator[Span]:
             before = token[0]
             continue
         value = value.strip("()")
-        if (pair := _USER_AND.match(value)) and looks_chosen(pair[1]):
+        if (pair := _USER_AND.match(value)) and looks_chosen(pair[1]) and not is_known(pair[1].rstrip("/")):
             value, is_given = pair[1], True
         if looks_drawn(value) or is_strong(value) or (is_given and looks_chosen(value)):
             first = text.index(value, token.start())

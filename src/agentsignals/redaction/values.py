@@ -36,7 +36,7 @@ _TYPES = frozenset(("string", "String", "number", "boolean", "unknown", "object"
                     "VARCHAR", "varchar", "return", "logger", "expect", "function", "static", "public", "private",
                     "readonly", "export", "import", "module", "values", "invalid", "missing", "expired"))  # fmt: skip
 _UUID = deferred_pattern(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_HASH = deferred_pattern(r"[0-9a-f]{7,64}")
+_HASH = deferred_pattern(r"[0-9a-f]{7,64}|[0-9A-F]{16,64}")
 _PATH = deferred_pattern(
     r"(?:~|\.{1,2})?/[\w.@-]+(?:/|\Z)|[A-Za-z]:[\\/]|[a-z]{2,12}://|[\w-]+(?:/[\w.-]+)*\.[a-z]{1,5}\Z"
 )
@@ -122,7 +122,7 @@ _FILE = deferred_pattern(
     r"[\w./\\*-]*\.(?:[jt]sx?|[cm]js|pyi?|ipynb|go|rs|rb|java|kt|swift|cs?|cc|cpp|h|hpp|php|sh|ps1|bat|sql|json\w?|ya?ml|toml|ini"
     r"|cfg|conf|env|md|mdx|rst|txt|csv|tsv|xml|html?|s?css|svg|png|jpe?g|gif|pdf|zip|t?gz|tar|bz2|xz|7z|rar|jar|war|deb|rpm|exe"
     r"|dll|so|dylib|o|a|log|lock|tmp|bak|db|sqlite3?|parquet|pem|crt|cer|key|pub|p12|pfx|jks|ks|kdbx?|gpg|asc|ldif|tf|vue|nix"
-    r"|proto|properties|gradle|com|org|net|io|dev)(?::[\d,:-]+)?|[a-z]{2,}/[\w./-]+"
+    r"|proto|properties|gradle|com|org|net|io|dev)(?::[\d,:-]+)?|[a-z]{2,}/[\w./-]+|\.?env\.[\w.]+"
 )
 _OPTION_NUMBER = deferred_pattern(
     r"\d+(?:\.\d+)+[-+][a-z]|v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|0[xob][\da-f]+\Z|\d{4}-\d\d-\d\d|[\w.-]*[=@]v?\d+\.\d"
