@@ -71,9 +71,6 @@ _HOST = deferred_pattern(
     r"|localhost|\d+\.\d+\.\d+\.\d+"
 )
 _PAIR = deferred_pattern(r"(?P<user>[\w.\\/+-]*@?[\w.-]*)(?P<sign>[:%,])(?P<password>.{3,200})\Z")
-_AT_HOST = deferred_pattern(
-    r"(?P<user>[\w.\\-]+(?:/[\w.\\-]+)?)[:/](?P<password>[^\s@/:]{4,100})@(?://)?[\w.\[][\w.\]:/-]*\Z"
-)
 _SHORT_OPTION = deferred_pattern(r"-\w\Z")
 _USER_AND = deferred_pattern(r"[A-Za-z][\w.-]*:([^:/\s][^:\s]{5,})\Z")
 _AT_SIGN = deferred_pattern(r"[\w.-]+@[\w.-]+(?::|\Z)")
@@ -273,8 +270,6 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
                 and not is_variable(value)
             ):
                 found[value] = None
-        elif (hit := _AT_HOST.match(word)) and looks_chosen(hit["password"]):
-            found[hit["password"]] = None
         elif (pair := _ASSIGNED.match(word)) and (
             stores or all_words[0] == "export" or previous in ("-e", "--env", "-var", "--set")
         ):
@@ -360,14 +355,18 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
         if looks_chosen(password) or (role.has_host and not _NUMBERS.match(password) and not is_variable(password)):
             found[pair[0] if pair["sign"] == ":" else password] = None
             return
-    if name in ("b", "cookie") and "=" in value and not role.stores:
+    if name in ("b", "cookie") and not role.stores:
         found.update(
-            (pair[1], None)
-            for pair in _COOKIES.findall(value)
-            if looks_drawn(pair[1]) or (pair[0] and looks_chosen(pair[1]))
+            (cookie[1], None)
+            for cookie in _COOKIES.findall(value)
+            if (looks_chosen if cookie[0] else looks_drawn)(cookie[1])
         )
         return
-    if len(name) > 1 and not ({*"/|"} & {*value} or speaks_of_other(name)) and (is_strong(value) or looks_drawn(value, 2 * _FED_CHARS)):
+    if (
+        len(name) > 1
+        and not ({*"/|"} & {*value} or speaks_of_other(name))
+        and (is_strong(value) or looks_drawn(value, 2 * _FED_CHARS))
+    ):
         found[value] = None
     if not short or name in _GIVEN:
         if role.stores and name in _GIVEN and looks_given(value):

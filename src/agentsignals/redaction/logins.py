@@ -49,10 +49,10 @@ _IN_QUERIES = (
     "private",
 )
 """Ends of names of parameters that authorize."""
-_HOST = deferred_pattern(r"@(?<=[\w!#$%^&*+=?~)-]@)(?:tcp|unix)?[(]?/{0,2}[\w\[]")
+_HOST = deferred_pattern(r"@(?<=[\w!#$%^&*+=?~)\"'-]@)(?:tcp|unix)?[(]?/{0,2}[\w\[]")
 _AT_CHARS = 170
 _AT_HOST = deferred_pattern(
-    r"(?:\A|(?<=[\s\"'`(=,|<>]))(?:[\w.\\-]{1,60}(?:/[\w.\\-]{1,60})?:(?P<colon>[^\s:@/\"'`]{5,100})|(?:[a-z]+:)*@?"
+    r"(?:\A|(?<=[\s\"'`(=,|<>]))(?:[\w.\\-]{1,60}(?:/[\w.\\-]{1,60})?:[\"']?(?P<colon>[^\s:@/\"'`]{5,100})[\"']?|(?:[a-z]+:)*@?"
     r"[\w$#]{2,30}/(?P<slash>[^\s/@\"':?&=]{5,60}))\Z"
 )
 """`USER:PASSWORD@HOST` and Oracle's `USER/PASSWORD@HOST`, without a scheme."""
@@ -131,9 +131,8 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
             before = text[max(0, host.start() - _AT_CHARS) : host.start()].rsplit(None, 1)
             hit = _AT_HOST.search(before[-1]) if before else None
             if hit and looks_chosen(value := hit[hit.lastgroup or 0]):
-                yield Span(
-                    host.start() - len(value), host.start(), "secret"
-                )  # no login, before which a mail's host stays
+                at = host.start() - len(before[-1]) + hit.start(hit.lastgroup or 0)
+                yield Span(at, at + len(value), "secret")  # no login, before which a mail's host stays
     if "hashes" in words or text.count(":") > 3:
         for hit in _PGPASS.finditer(text):
             if looks_chosen(hit["value"]):
