@@ -36,8 +36,11 @@ def main() -> int:
             print(f"{case.name}: {field} is {json.dumps(right)}, and {given.tool} says {json.dumps(said)}")
     print(f"{given.tool}: " + ", ".join(f"{n} {verdict}" for verdict, n in sorted(counted.items())))
     if given.save:
+        kept = suite.RESULTS / f"{given.tool}.json"
+        if given.only and kept.exists():
+            answers = json.loads(kept.read_text("utf-8"))["answers"] | answers
         held = {"tool": given.tool, "version": tool.version(), "date": time.strftime("%Y-%m-%d"), "answers": answers}
-        (suite.RESULTS / f"{given.tool}.json").write_text(json.dumps(held, indent=1, sort_keys=True) + "\n", "utf-8")
+        kept.write_text(json.dumps(held, indent=1, sort_keys=True) + "\n", "utf-8")
     return 0 if counted.keys() <= {"right"} else 1
 
 

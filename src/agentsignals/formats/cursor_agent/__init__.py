@@ -59,6 +59,8 @@ PROFILE = tools.Profile(
 
 session_of = in_path(r"/agent-transcripts/(?:[^/]+/)*([\w-]{8,})\.jsonl\Z")
 """Returns the session that the path of a file names."""
+parent_of = in_path(r"/agent-transcripts/(?:[^/]+/)*([\w-]{8,})/subagents/[\w-]{8,}\.jsonl\Z")
+"""Returns the session in whose folder a subagent's transcript lies."""
 
 
 def claims(head: Head) -> Claim | None:

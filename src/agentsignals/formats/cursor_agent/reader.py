@@ -18,7 +18,7 @@ from agentsignals.formats.bounds import whole
 from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import Block as AnyBlock
 from agentsignals.formats.conversation import Conversation, blocks_of
-from agentsignals.formats.cursor_agent import PROFILE, session_of
+from agentsignals.formats.cursor_agent import PROFILE, parent_of, session_of
 from agentsignals.formats.cursor_agent.database import CHAT_BEGINS, COMPACTED, COMPOSER_BEGINS, model_of
 from agentsignals.formats.documents import as_text, inside, saw_again, string, texts_of
 from agentsignals.formats.outcome import exit_code
@@ -348,6 +348,7 @@ def _read_transcript(session_id: str, copies: list[Input]) -> Session | None:
         if source is not kept:
             _repeats(source, kept.artifact.path)
     session = kept.session(session_id, "cursor-agent", PROFILE.agent)
+    session.parent_session_id = parent_of(kept.artifact.path)
     reader = TranscriptReader(session)
     if not _is_chat(kept):
         session.conventions = ["thinking_not_logged"]
