@@ -549,7 +549,7 @@ def _read(  # noqa: PLR0913  (options of a run)
         workers = planning.worker_count(planned, jobs)
         with closing(ENGINES.get(engine)().map(read_shard, tasks, workers, split_task)) as reports:
             for report in reports:
-                store.add_shard(report.name, report.entry, report.sessions, report.files)
+                report.late_keys |= store.add_shard(report.name, report.entry, report.sessions, report.files)
                 yield report
 
     late_keys: set[str] = set()

@@ -191,6 +191,7 @@ def _facts(of: RawFile | ArtifactEntry) -> dict[str, Any]:
 _ROOT, _GATHERS, _LENDS, _COMPANION = "root:", "gathers:", "lends:", "companion:"
 _EVERYWHERE, _PREDICTS, _JUDGES, _TELLS = "everywhere:", "predicts:", "judges:", "tells:"
 _NOT_JOINING = (_JUDGES, _TELLS)
+_FORMER = "former:"
 _RUN = "run:"
 """Prefix of a trial's name (`Attempt.goes_by`)."""
 
@@ -778,17 +779,25 @@ def _grouped(members: list[RecognisedArtifact], manifest: Manifest) -> list[File
         lending = manifest.keys_with_prefix(_LENDS, _JUDGES).keys() - fresh.keys()
         members = [*members, *(artifact_of(uri, e) for uri, e in sorted(manifest.files.known(lending).items()))]
     pool = {m.file.uri: m for m in members}
+    # Files that were read together are again: their sessions are in the store under the name of their group.
+    former = {entry.group for entry in manifest.files.known(pool).values()} - {""}
+    together = manifest.files.where("group", former)
+    pool = {uri: artifact_of(uri, entry) for uri, entry in together.items()} | pool
     asked: set[str] = set()
-    keys = {key for m in members for key in m.keys}
+    keys = {key for m in pool.values() for key in m.keys}
     while keys:
         asked |= keys
         joining = {key for key in keys if not key.startswith(_NOT_JOINING)}
-        related = {uri for uris in manifest.files_with_keys(joining).values() for uri in uris} - pool.keys()
-        joined = {uri: artifact_of(uri, entry) for uri, entry in manifest.files.known(related).items()}
+        holding: dict[str, list[str]] = {}
+        for key, uris in manifest.files_with_keys(joining).items():
+            for uri in uris:
+                holding.setdefault(uri, []).append(key)
+        joined = {uri: artifact_of(uri, e) for uri, e in manifest.files.known(holding.keys() - pool.keys()).items()}
+        joined = {uri: replace(m, keys=(*dict.fromkeys((*m.keys, *holding[uri])),)) for uri, m in joined.items()}
         pool |= joined
         keys = {key for m in joined.values() for key in m.keys} - asked
     groups = []
-    for group in _joined(pool):
+    for group in _joined(pool, {uri: entry.group for uri, entry in together.items()}):
         local = [m for m in group if m.file.source == "local" and m.file.uri not in fresh]
         gone = [m for m in local if not os.path.lexists(path_of(m.file.uri))]
         here = [m for m in group if m not in gone]
@@ -800,8 +809,8 @@ def _grouped(members: list[RecognisedArtifact], manifest: Manifest) -> list[File
     return add_lent_files(groups, pool, manifest)
 
 
-def _joined(pool: dict[str, RecognisedArtifact]) -> list[list[RecognisedArtifact]]:
-    """Group files that share keys, directly or through others (union-find)."""
+def _joined(pool: dict[str, RecognisedArtifact], former: Mapping[str, str]) -> list[list[RecognisedArtifact]]:
+    """Group files that share keys or a `former` group, directly or through others (union-find)."""
     parent: dict[str, str] = {}
 
     def root(key: str) -> str:
@@ -811,6 +820,8 @@ def _joined(pool: dict[str, RecognisedArtifact]) -> list[list[RecognisedArtifact
         return key
 
     joining = {uri: [k for k in m.keys if not k.startswith(_NOT_JOINING)] for uri, m in pool.items()}
+    for uri, group in former.items():
+        parent[root(joining[uri][0])] = root(f"{_FORMER}{group}")
     for first, *others in joining.values():
         for key in others:
             parent[root(key)] = root(first)

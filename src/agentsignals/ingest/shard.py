@@ -294,7 +294,7 @@ class ShardWriter:
         """Errors of this program, by artifact."""
         self._read_again: set[str] = set()
         self._keys_of: dict[str, set[str]] = {}
-        """Keys of the sessions in each group, and others that reading found."""
+        """Keys of each group that reading found, and those of its sessions that another group of this shard has too."""
         self._waiting: list[tuple[str, Session]] = []
         self._written: dict[str, str] = {}
         """Marks of the sessions written so far, by id."""
@@ -309,8 +309,7 @@ class ShardWriter:
         if group not in self._contents:
             self._contents[group] = content
             self._register(group, content)
-        ids = [f"session:{s.session_id}" for s in content.sessions]
-        self._keys_of.setdefault(group, set()).update(ids, content.keys)
+        self._keys_of.setdefault(group, set()).update(content.keys)
         exclude = self._task.exclude
         kept = [s for s in content.sessions if s.session_id not in exclude] if exclude else content.sessions
         if len(kept) < len(content.sessions):
@@ -402,6 +401,11 @@ class ShardWriter:
                 continue
             groups = {id(session): group for group, session in pairs}
             first = self._written.get(session_id)
+            holding = set(groups.values())
+            if first is not None:
+                holding.add(self._report.sessions[session_id].group)
+            for group in holding if len(holding) > 1 else ():
+                self._keys_of[group].add(f"session:{session_id}")
             for same in by_session([session for _, session in pairs]):
                 mark = mark_of(same[0])
                 name = session_id if first in (None, mark) else f"{session_id}~{mark}"

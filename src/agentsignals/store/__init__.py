@@ -24,6 +24,7 @@ from agentsignals.store.disk import StoredFile
 from agentsignals.store.index import (
     GONE_FILE,
     RETIRED,
+    SESSION,
     SHARDS_FOLDER,
     ArtifactEntry,
     Manifest,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 PLACE = "user.place"
 """The one signal across sessions that is computed with every run: findings tell sessions by their places."""
 ENVIRONMENT = "AGENTSIGNALS_STORE"
+_AT_ONCE = 4_096
+"""Keys that are looked up together."""
 
 
 def local_folder(folder: Path | str | None = None, *, create: bool = False) -> Path:
@@ -490,15 +493,16 @@ class Store:
 
     def add_shard(
         self, name: str, entry: ShardEntry, sessions: dict[str, SessionEntry], files: dict[str, ArtifactEntry]
-    ) -> None:
-        """Add a shard just written. Its sessions and files are removed from the shards that held them. StoreError when
-        it is not in this folder."""
+    ) -> set[str]:
+        """Add a shard just written. Its sessions and files are removed from the shards that held them. Return keys of
+        sessions that files of other groups tell too. StoreError when it is not in this folder."""
         manifest = self.manifest
         if entry.tables and not (self.folder / SHARDS_FOLDER / name).is_dir():
             raise StoreError(
                 f"A worker wrote the shard {name}, and it is not in {self.folder}.",
                 "Workers on other machines need the store's folder under the same path.",
             )
+        late_keys = self._with_shared_keys(sessions, files)
         groups = {e.group for e in sessions.values()} | {e.group for e in files.values()}
         known = manifest.files.known(files)
         groups |= {e.group for e in known.values() if e.group}
@@ -509,6 +513,32 @@ class Store:
         manifest.files.update(files)
         manifest.shards_changed()
         self.commit()
+        return late_keys
+
+    def _with_shared_keys(self, sessions: dict[str, SessionEntry], files: dict[str, ArtifactEntry]) -> set[str]:
+        """Note the key of a session with the files of two groups that tell it, one key for two groups. Return these
+        keys."""
+        manifest = self.manifest
+        told = [(f"{SESSION}{session_id}", e.group) for session_id, e in sessions.items()]
+        told += {(key, e.group) for e in files.values() for key in e.keys if key.startswith(SESSION)}
+        shared: dict[tuple[str, str], str] = {}
+        for at in range(0, len(told), _AT_ONCE):
+            groups = dict(told[at : at + _AT_ONCE])
+            found = manifest.files_with_keys(groups)
+            others = {uri for uris in found.values() for uri in uris} - files.keys()
+            entries = manifest.files.known(others)
+            pairs = [(key, entries[uri].group) for key, uris in found.items() for uri in uris if uri in entries]
+            pairs += [(k, e.group) for k in groups if (e := sessions.get(k.removeprefix(SESSION))) is not None]
+            shared |= {(groups[key], other): key for key, other in pairs if other != groups[key]}
+        for (own, other), key in shared.items():
+            for uri, entry in (manifest.files.where("group", [other]) | files).items():
+                if entry.group in (own, other) and key not in entry.keys:
+                    one = replace(entry, keys=[*entry.keys, key])
+                    if uri in files:
+                        files[uri] = one
+                    else:
+                        manifest.files[uri] = one
+        return set(shared.values())
 
     def replace_shards(self, names: list[str], new_name: str, entry: ShardEntry) -> None:
         """Replace shards by another that holds the same sessions and files, without writing the index."""

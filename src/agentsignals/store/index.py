@@ -50,6 +50,10 @@ RETIRED = ".retired"
 """Marks a shard that others replaced. No index names it; a reader may still have it open."""
 
 
+SESSION = "session:"
+"""Prefix of the key of a session. Keys of the sessions that a file tells are not kept with it: `sessions` has them."""
+
+
 class ArtifactEntry(Struct, kw_only=True, gc=False):
     """A file as it was when it was last read: enough to notice a change, and to read it again with its group."""
 
@@ -341,10 +345,9 @@ class Rows(MutableMapping[str, T], Generic[T]):
             self._all[key] = entry
 
     def __delitem__(self, key: str) -> None:
-        self[key]  # a KeyError where there is none
         self.changed[key] = None
         if self._all is not None:
-            del self._all[key]
+            self._all.pop(key, None)
 
     def __iter__(self) -> Iterator[str]:
         if self._all is not None or self.changed:
@@ -562,13 +565,20 @@ class Manifest:
         return set(self._live("DISTINCT format, parser", "files"))
 
     def files_with_keys(self, keys: Iterable[str]) -> dict[str, list[str]]:
-        """Return the files that have each of these keys."""
+        """Return the files that have each of these keys. Those of a session have its key."""
         found: dict[str, list[str]] = {}
+        live = _LIVE.replace("born", "files.born").replace("died", "files.died")
         sql = f"""
             SELECT file_keys.key, uri FROM json_each(:keys) AS wanted JOIN file_keys ON file_keys.key = wanted.value
-            JOIN files ON files.id = file_keys.file WHERE {_LIVE}
+            JOIN files ON files.id = file_keys.file WHERE {live}
+            UNION SELECT wanted.value, uri FROM json_each(:ids) AS wanted
+            JOIN (SELECT session_id, file_group FROM sessions WHERE {_LIVE}) AS told
+            ON told.session_id = substr(wanted.value, {len(SESSION) + 1})
+            JOIN files ON files.file_group = told.file_group WHERE {live}
         """
-        for key, uri in self.committed(sql, keys=_json(set(keys))):
+        wanted = set(keys)
+        ids = [key for key in wanted if key.startswith(SESSION)]
+        for key, uri in self.committed(sql, keys=_json(wanted), ids=_json(ids)):
             found.setdefault(key, []).append(uri)
         return found
 
