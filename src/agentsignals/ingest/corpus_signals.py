@@ -229,12 +229,11 @@ def merge_sites(sites: Iterable[Site]) -> list[Site]:
 def measure_places(store: Store) -> tuple[int, StoredFile | None]:
     """Compute where each session lies and write it. Return what the index records: the run, and the file."""
     manifest, place = store.manifest, catalogue()["place"]
-    held = read_sites(store, keep=True)
-    lies = places_of(held)
+    lies = places_of(store, keep=True)
     rows: dict[tuple[Context, str | None, str | None], SignalRows] = {}
 
     def tables() -> Iterator[Any]:
-        for shard in held.values():
+        for shard in _of_shards(store, shard_sites, keep=True):
             yield signal_table([value_of(*session) for session in shard.sessions if place.applies_to(session[1])])
 
     def value_of(session_id: str, context: Context, repo: str | None, cwd: str | None) -> SignalRows:
@@ -252,30 +251,20 @@ def measure_places(store: Store) -> tuple[int, StoredFile | None]:
     return manifest.run, manifest.places
 
 
-def read_sites(store: Store, keep: bool = False) -> dict[str, ShardSites]:
-    """Return the sites of every readable shard."""
-    return _of_shards(store, shard_sites, keep)
-
-
 def read_summaries(store: Store, keep: bool = False) -> dict[str, ShardSummary]:
     """Return the summary of every readable shard."""
-    return _of_shards(store, shard_summary, keep)
+    return dict(zip(store.readable_shards(*READ), _of_shards(store, shard_summary, keep), strict=True))
 
 
-def _of_shards(store: Store, read: Callable[..., _Summary], keep: bool) -> dict[str, _Summary]:
-    entries = store.manifest.shards
-    return {
-        name: read(store.folder, name, store.signal_files(name), keep, entries[name].gone)
-        for name in store.readable_shards(*READ)
-    }
+def _of_shards(store: Store, read: Callable[..., _Summary], keep: bool) -> Iterator[_Summary]:
+    for name in store.readable_shards(*READ):
+        yield read(store.folder, name, store.signal_files(name), keep, store.manifest.shards[name].gone)
 
 
-def places_of(held: dict[str, ShardSites]) -> dict[Context, dict[str, str]]:
+def places_of(store: Store, keep: bool = False) -> dict[Context, dict[str, str]]:
     """Return the project of each repository and folder (`site_id`), by context."""
-    return {
-        context: places(merge_sites(site for shard in held.values() for site in shard.sites.get(context, ())))
-        for context in CONTEXTS
-    }
+    held = [shard.sites for shard in _of_shards(store, shard_sites, keep)]
+    return {context: places(merge_sites(s for sites in held for s in sites.get(context, ()))) for context in CONTEXTS}
 
 
 # Values across sessions
@@ -308,7 +297,7 @@ def versions_on_ask() -> dict[str, int]:
 def measure_corpus(store: Store) -> None:
     """Compute the values across sessions and write them."""
     manifest = store.manifest
-    held, lies = read_summaries(store, keep=True), places_of(read_sites(store))
+    held, lies = read_summaries(store, keep=True), places_of(store)
     related = relate(store, held, lies)
     history_values = {s.name: dict[str, Any]() for c in CONTEXTS for s in summed_signals(c) if s.scope == "history"}
 
@@ -367,7 +356,7 @@ def relate(
 
 def session_history(store: Store, session_id: str) -> tuple[History, dict[str, Any]]:
     """Return one session among the others, and its values of signals across sessions."""
-    history = relate(store, read_summaries(store), places_of(read_sites(store)), session_id)[session_id]
+    history = relate(store, read_summaries(store), places_of(store), session_id)[session_id]
     ((header, values),) = _sessions_to_measure(store, store.manifest.sessions[session_id].shard, {session_id})
     return history, {r.signal.name: r.value for r in measure(SessionView(header), values, history)}
 
@@ -384,7 +373,7 @@ class CorpusValue(Struct):
 
 def corpus_value(store: Store, signal: Signal, context: Context, most: int) -> CorpusValue:
     """Return a signal over all sessions of a context, with the inputs of `most` sessions."""
-    held, lies = read_summaries(store), places_of(read_sites(store))
+    held, lies = read_summaries(store), places_of(store)
     history_values: dict[str, dict[str, Any]] = {s.name: {} for s in summed_signals(context) if s.scope == "history"}
     if history_values and store.manifest.across is not None:
         for session_id, by_name in signal_values([store.folder / store.manifest.across.file], history_values).items():

@@ -834,13 +834,15 @@ def _joined(pool: dict[str, RecognisedArtifact], former: Mapping[str, str]) -> l
 def _packed(groups: list[FileGroup], shard_bytes: int, jobs: int = 1) -> Iterator[list[FileGroup]]:
     """Pack whole groups into about equal shards in order of name. The same files make the same shards for as many
     `jobs`, and no worker waits long for another's last one."""
-    weights = []
+    weights, plain = [], 0
     for group in groups:
-        # What is read in pieces leaves an index entry a session, by the thousand: it is a shard by itself.
+        # A few bytes of a table may hold thousands of sessions, each with an index entry.
         in_memory = max((m.file.bytes * by_name(m.format).weight for m in group.files if m.format), default=0)
-        weights.append(max(group.bytes + _FILE_BYTES * len(group.files), in_memory if in_memory > shard_bytes else 0))
+        on_disk = group.bytes + _FILE_BYTES * len(group.files)
+        weights.append(max(on_disk, in_memory))
+        plain += on_disk
     total = sum(weights)
-    shards_n = max(-(-total // shard_bytes), min(jobs, total // SMALL_BYTES))
+    shards_n = max(-(-total // shard_bytes), min(jobs, plain // SMALL_BYTES))
     if shards_n > jobs:
         shards_n = -(-shards_n // jobs) * jobs
     begun: dict[int, list[FileGroup]] = {}

@@ -99,6 +99,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
         """
         fields = sql.declared("finding", id) | _given(title=title, of=of, note=note) | more
         query = fields.pop("sql", "")
+        fields.pop("any_language", None)  # `Study.run` reads it
         note_evidence(id, self.counted)
         base: dict[str, Any] = {
             "unit": f"share of {fields['of']}",
@@ -295,6 +296,7 @@ def table(
     """Build a table. `evidence`: the sessions of each row, or why there are none. `header`: its columns, as `columns`
     reads them. Words (title, of, note) that are not given are those that the study's `.sql` file declares."""
     fields = sql.declared("table", id) | _given(columns=header, **words)
+    fields.pop("signals", None)  # `Study.run` reads them
     made = Table(id=id, rows=rows, n=int(n), **fields | {"columns": columns(fields["columns"])})
     if not isinstance(evidence, NoSessions) and (few := _ruled_rows(made, evidence)):
         made = replace(made, note=" ".join(part for part in (few, made.note) if part))
@@ -317,6 +319,7 @@ def chart(
         return None
     note_chart_evidence(id, rows)
     fields = sql.declared("chart", id) | _given(**words)
+    fields.pop("signals", None)
     return Chart(id=id, form=form, marks=rows, n=int(n), **{"says": "; ".join(row["tip"] for row in rows)} | fields)
 
 

@@ -229,7 +229,7 @@ def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they ar
     else:
         share = as_labelled(share, labeller)
     beside = f"the rules flag {flags:,} of {len(flagged):,}"
-    notes = "; ".join(part for part in (note, beside) if part)
+    notes = inputs.noted("; ".join(part for part in (note, beside) if part), (PUSHBACK,))
     return share.finding(name, title, of, notes, validation=validation_of(labeller, _TASK))
 
 

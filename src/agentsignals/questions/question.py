@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -131,6 +131,9 @@ class Chart(Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
+_Figure = TypeVar("_Figure", Table, Chart)
+
+
 class Outcome(Struct, frozen=True):
     """The result of a study."""
 
@@ -176,6 +179,8 @@ class Inputs(Struct, frozen=True, kw_only=True):
     """Labeller asked for; empty for the one with most labels."""
     many: Mapping[str, Iterable[Row]] = field(default_factory=dict)
     """Rows of the queries in `Question.sliced`; may be read several times."""
+    unjudged: Mapping[str, str] = field(default_factory=dict)
+    """By signal, the share that rules made for English did not judge, as a note (`sql.ENGLISH_ONLY`)."""
     paid: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """With `needs_charges`: dollars by cause (`sql.CAUSES`) and session."""
 
@@ -185,6 +190,14 @@ class Inputs(Struct, frozen=True, kw_only=True):
         if len(columns) == 1:
             return [value for value in values if value is not None]
         return [several for several in values if None not in several]
+
+    def noted(self, note: str, signals: Iterable[str]) -> str:
+        """Return the note of a figure with the share that was not judged of the signals it rests on."""
+        shares = {path: self.unjudged[path] for path in signals if path in self.unjudged}
+        if len(set(shares.values())) > 1:  # each says what it is of
+            shares = {p: f"{p.partition('.')[2].replace('_', ' ')}: {share}" for p, share in shares.items()}
+        new = "; ".join(share for share in dict.fromkeys(shares.values()) if share not in note)
+        return note and new and (f"{note} {new}." if note.endswith(".") else f"{note}; {new}") or note or new
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -231,6 +244,7 @@ class Study(Question, frozen=True, kw_only=True):
 
     def run(self, inputs: Inputs) -> Outcome:
         """Return the study's result, each finding with the versions it rests on, without empty tables and charts."""
+        from agentsignals.questions.sql import declared  # noqa: PLC0415  (it reads rows of questions)
         from agentsignals.signals.catalog import caption  # noqa: PLC0415  (reading kept findings must not load the signals)
         from agentsignals.stats.validation import misleads  # noqa: PLC0415
 
@@ -244,6 +258,7 @@ class Study(Question, frozen=True, kw_only=True):
                 command = command.replace(
                     f"agentsignals {verb} ", f"agentsignals {verb} --context {inputs.context} ", 1
                 )
+            in_words = declared("finding", finding.id)
             captions = (caption(path, finding.classes) for path in finding.signals)
             is_misleading = any(misleads(path, finding.classes) for path in finding.signals)
             stamped = replace(
@@ -252,13 +267,18 @@ class Study(Question, frozen=True, kw_only=True):
                 command=command,
                 validation=finding.validation or "; ".join(filter(None, captions)),
                 headline=finding.headline and not is_misleading,
+                note=inputs.noted(finding.note, () if in_words.get("any_language") else finding.signals),
             )
             findings.append(stamped)
+
+        def noted(figure: _Figure, kind: str) -> _Figure:
+            return replace(figure, note=inputs.noted(figure.note, declared(kind, figure.id).get("signals", ())))
+
         return replace(
             outcome,
             findings=findings,
-            tables=[table for table in outcome.tables if table.rows],
-            charts=[chart for chart in outcome.charts if chart is not None],
+            tables=[noted(table, "table") for table in outcome.tables if table.rows],
+            charts=[noted(chart, "chart") for chart in outcome.charts if chart is not None],
             limits=list(self.limits if outcome.limits is None else outcome.limits),
             validation={path: words for path in named if (words := caption(path))},
         )

@@ -128,6 +128,26 @@ ABSENT = (
 """Why sessions have no value of a signal: a row a signal and reason, most frequent ones first."""
 
 
+ENGLISH_ONLY = frozenset((
+    "anticipation.assumption_count", "anticipation.clarification_sought", "anticipation.prompt_underspecification",
+    "chat.agent_clarification_stop", "chat.prompt_intent", "chat.pushback_rate", "chat.pushback_type",
+    "corpus.first_message_pattern", "dynamics.correction_ratio", "dynamics.objections",
+    "reasoning.self_correction_count", "user.agent_hedging_curve[]", "user.agent_hedging_rate",
+    "user.confirmation_requests",
+))  # fmt: skip
+"""Signals that rest on rules made for English: absent, with the language as the reason, for others."""
+
+
+def unjudged(paths: Iterable[str]) -> str:
+    """How many values the language withholds of how many: signal, of_turns, unjudged, n."""
+    foreign, among = "absent_detail LIKE 'language%'", ", ".join(f"'{path}'" for path in sorted(paths))
+    return (
+        f"SELECT signal, count(turn) > 0 AS of_turns, count(*) FILTER ({foreign}) AS unjudged,"
+        f" count(*) FILTER (absent IS NULL OR {foreign}) AS n FROM {NAMED} JOIN sessions USING (session_id)"
+        f" WHERE signal IN ({among}) GROUP BY signal"
+    )
+
+
 def number_of(path: str) -> str:
     """The median of a signal's number over the sessions that have one."""
     return f"SELECT median(number) FROM signals WHERE signal = '{path}'"
@@ -184,7 +204,7 @@ def read_queries(module: str, **fragments: str) -> dict[str, dict[str, str]]:
                     fields[key] = frozenset(value.split())
                 case "order":
                     fields[key] = int(value)
-                case "headline" | "priced" | "needs_charges" | "reads_every_signal":
+                case "any_language" | "headline" | "priced" | "needs_charges" | "reads_every_signal":
                     fields[key] = True
                 case _:
                     fields[key] = value

@@ -713,7 +713,7 @@ def signal_rows_query(signals: Collection[str]) -> str:
     """Return a SELECT of the rows of these signals."""
     among = ", ".join(f"'{path}'" for path in signals)
     wanted = f"signal IN ({among})" if signals else "false"
-    return f"SELECT session_id, turn, signal, value, number, absent, detail FROM signals WHERE {wanted}"
+    return f"SELECT session_id, turn, signal, value, number, absent, absent_detail, detail FROM signals WHERE {wanted}"
 
 
 def split_by_rows(connection: Connection, table: str, most_rows: int) -> list[Connection]:

@@ -39,11 +39,13 @@ from agentsignals.questions.sql import (
     BOUND,
     CARRIED,
     CAUSES,
+    ENGLISH_ONLY,
     LIES,
     NAMED,
     PAID,
     PLACED,
     place_by_session,
+    unjudged,
     with_place,
 )
 from agentsignals.redaction import redacted_in
@@ -120,6 +122,7 @@ class Reader:
         self._ids: dict[str, str] = {}
         self._places: dict[str, dict[str, str]] = {}
         self._paid: dict[str, dict[str, dict[str, float]]] = {}
+        self._unjudged: dict[str, dict[str, str]] = {}
         studies = list(asking)
         for study in studies:
             whole = (sql for name, sql in study.queries.items() if name not in study.sliced)
@@ -151,9 +154,19 @@ class Reader:
         is_study = isinstance(study, Study)
         if is_study and context not in self._places:
             self._places[context] = place_by_session(self._answer(PLACED, context).rows)
+        if context not in self._unjudged:
+            bound = ENGLISH_ONLY.intersection(self._named)
+            counted = self._answer(unjudged(bound), context).rows if bound else ()
+            self._unjudged[context] = {
+                row["signal"]: f"{formatted(row['unjudged'] / row['n'], 'share')} of {'prompts' if row['of_turns'] else 'sessions'}"
+                " not judged: another language"
+                for row in counted
+                if row["unjudged"]
+            }
         return Inputs(
             rows=rows,
             many=many,
+            unjudged=self._unjudged[context],
             paid=self._paid_by_cause(context) if study.needs_charges else {},
             # A sentence names no versions: to ask for them reads all values.
             versions=self.versions if is_study else Versions(SCHEMA_VERSION),

@@ -425,8 +425,11 @@ def pushback(inputs: Inputs) -> list[Answer]:
                 cause=with_source_lines(asked),
                 do=f"Read these prompts {contrast.where}, and add what you keep correcting to your instruction file"
                 " (AGENTS.md, CLAUDE.md).",
-                caveat=f"{_NO_CAUSE} Found by English word patterns: at least {formatted(validity, 'share')} of what"
-                f" they find is right. Of the real objections they find: {recalls}; {contrast.group.note}.",
+                caveat=inputs.noted(
+                    f"{_NO_CAUSE} Found by English word patterns: at least {formatted(validity, 'share')} of what"
+                    f" they find is right. Of the real objections they find: {recalls}; {contrast.group.note}.",
+                    ("chat.pushback_type",),
+                ),
                 validity=validity,
                 at_least=True,
                 by_session={session_id: pushed[session_id] for session_id in of},

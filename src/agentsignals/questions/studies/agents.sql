@@ -55,6 +55,7 @@ WHERE $agent = $all OR sessions.agent = $agent
 -- unit: of input tokens
 
 -- table: agents.metrics
+-- signals: chat.pushback_rate corpus.first_message_pattern
 -- title: Behaviour of agents, compared
 -- columns: agent | n sessions:count | autonomy calls per prompt:number | errors failed calls:share |
 --   recovery recovered failures:share | entropy tool entropy, bits:number | events events per session:number |

@@ -161,11 +161,8 @@ def people(inputs: Inputs) -> Outcome:
     name, ids = openings[0] if openings else (None, [])
     parts = [(row["session_id"], row["label"] == name, 1) for row in opened]
     note = times(len(ids), "session") if name else "no session has a first message"
-    title, later = "Prompts with pushback", sum(row["n"] for row in turns if row["at"] > 1)
     findings = [
-        pushback_finding(
-            inputs, flagged, "people.pushback", title, "later prompts in English", _unjudged(len(flagged), later)
-        ),
+        pushback_finding(inputs, flagged, "people.pushback", "Prompts with pushback", "later prompts in English"),
         cut_short_finding(cut, "people.cut"),
         short.finding("people.short"),
         count(name, len(opened), "text", evidence=parts).finding("people.opening", note=note),
@@ -230,11 +227,6 @@ _BY_RULES = (
 _NO_PERSONAS = "No session has a persona yet. Run `agentsignals labels label persona --by LABELLER`."
 
 
-def _unjudged(judged: int, of: int) -> str:
-    """Return the share that nobody judged, as the note of a figure; empty where all were judged."""
-    return f"{(of - judged) / of:.0%} not judged: other languages, or no words to judge" if judged < of else ""
-
-
 def intents_study(inputs: Inputs) -> Outcome:
     rows, places = inputs.rows["turns"], inputs.places
     # One labeller in one number: the most trusted that judged most of the prompts, else the one with the most.
@@ -246,7 +238,7 @@ def intents_study(inputs: Inputs) -> Outcome:
     asked_for = [row["intent"] for row in classified]
     sample = Sample([row["session_id"] for row in classified], places)
     shares = {name: sample.among(asked_for, name) for name in INTENTS}
-    of, unjudged = f"prompts labelled by {who}", _unjudged(len(classified), inputs.rows["prompts"][0]["n"])
+    of = f"prompts labelled by {who}"
     prompts: dict[str, Any] = {"signals": (_INTENT,), "validation": validation_of(who, "prompt_intent")}
     errors = calibration_of(who, "prompt_intent")
     chances = [msgspec.json.decode(row["probabilities"]) for row in classified if row["probabilities"]]
@@ -266,11 +258,9 @@ def intents_study(inputs: Inputs) -> Outcome:
         shares = {name: as_labelled(share, who) for name, share in shares.items()}
     prompts["unit"] = "share of prompts"
     for name, estimate in shares.items():
-        title, note = (
-            f"Prompts that ask for: {_spaced(name)}",
-            f"the SWE-chat paper reports {INTENTS[name]}%{unjudged and '; '}{unjudged}",
-        )
-        findings.append(estimate.finding(f"intents.intent.{name}", title, of, note, classes=(name,), **prompts))
+        title, id_ = f"Prompts that ask for: {_spaced(name)}", f"intents.intent.{name}"
+        note = f"the SWE-chat paper reports {INTENTS[name]}%"
+        findings.append(estimate.finding(id_, title, of, note, classes=(name,), **prompts))
     for activity, intents in ACTIVITIES.items() if shares else ():
         title = f"Prompts about {activity} code: {', '.join(_spaced(intent) for intent in intents)}"
         estimate = sample.among(asked_for, *intents)

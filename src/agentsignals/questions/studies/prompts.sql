@@ -91,10 +91,12 @@ GROUP BY 1
 ORDER BY count(*) DESC, 1 LIMIT 1
 
 -- chart: people.positions
+-- signals: chat.pushback_type
 -- title: Objections and interruptions, by position of the prompt in the session
 -- of: prompts
 
 -- chart: people.openings
+-- signals: corpus.first_message_pattern
 -- title: First messages of sessions
 -- of: first messages
 
@@ -122,15 +124,16 @@ SELECT session_id, turn, intent, labeller, probabilities, seconds, cut,
 FROM of_turns WHERE intent IS NOT NULL
 ORDER BY session_id, turn
 
--- name: intents.prompts
-SELECT count(*) AS n FROM turns WHERE kind IN ('prompt', 'queued_prompt')
-
 -- name: intents.personas
 SELECT session_id, json_extract_string(value, '') AS persona, detail->>'method' AS rule
 FROM named_signals WHERE signal = 'chat.user_persona' AND absent IS NULL
 ORDER BY session_id
 
+-- chart: intents.prompts
+-- signals: chat.prompt_intent
+
 -- table: intents.activities
+-- signals: chat.prompt_intent chat.pushback_type
 -- title: Prompts by what the agent did
 -- columns: activity | n prompts:count | sessions:count | median median time:seconds | mean mean time:seconds |
 --   cut cut short:share | objected pushback in next prompt:share
@@ -175,6 +178,7 @@ WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn
 -- unit: words
 
 -- table: topics.topics
+-- signals: chat.pushback_type
 -- title: Topics of prompts
 -- columns: topic top words | n prompts:count | share:share | sessions:count | places projects:count | largest
 --   largest project:share | fit silhouette:number | pushback pushback:share | cut cut short:share | time

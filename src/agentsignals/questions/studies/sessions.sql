@@ -434,11 +434,19 @@ SELECT session_id, turn, cut, pushback, asked, {said_at}
 FROM turns LEFT JOIN of_turns USING (session_id, turn)
 ORDER BY session_id, turn
 
+-- chart: friction.over_time
+-- signals: chat.pushback_type
+
+-- finding: friction.asked
+-- any_language: a call is no matter of words
+
 -- table: friction.by_mode
+-- signals: chat.pushback_type
 -- title: How the agent's work on a prompt ends, by who writes the code
 -- of: turns
 
 -- chart: friction.ends
+-- signals: chat.pushback_type
 -- title: How the agent's work on a prompt ends
 -- of: turns
 
@@ -504,6 +512,7 @@ ORDER BY session_id, turn
 -- of: turns
 -- note: the SWE-chat paper (version 1) reports 1.4%
 -- signals: chat.agent_clarification_stop
+-- any_language: a call is no matter of words
 
 -- finding: oversight.asked_in_words
 -- title: Prompts that the agent answered with a question, without changing a file
@@ -526,7 +535,11 @@ ORDER BY session_id, turn
 -- of: calls
 -- note: without subagents
 
+-- chart: oversight.over_time
+-- signals: chat.agent_clarification_stop
+
 -- chart: oversight.acts
+-- signals: chat.agent_clarification_stop
 -- title: Oversight
 -- of: turns
 -- note: numbers in brackets are counts; lines are 95% intervals

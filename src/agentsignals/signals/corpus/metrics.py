@@ -35,8 +35,8 @@ from agentsignals.stats.intervals import median
 from agentsignals.views.history import place_of
 from agentsignals.views.session import FAILURES_UNKNOWN, Evidence, SessionView
 from agentsignals.views.usage import usd_of
-from agentsignals.words.lexicon import ACTIONS, clean, head
-from agentsignals.words.text import estimate_tokens, lowered, word_lists
+from agentsignals.words.lexicon import ACTIONS, clean, head, is_english
+from agentsignals.words.text import estimate_tokens, language_of, lowered, word_lists
 
 signal = signals_with(origin="agent-traces")
 
@@ -363,19 +363,19 @@ _CONTINUES = re.compile(
     r"|(?:commit|push)\b(?=\W*\Z| (?:it|this|that|these|everything|all|and|to|now|please|the changes?)\b))"
 )
 _CONTINUATION_CHARS = 40
-_LETTER = re.compile(r"[A-Za-z]")
 
 
-@signal("corpus.first_message_pattern", "enum", "label")
+@signal("corpus.first_message_pattern", "enum", "label", version=2)
 def first_message_pattern(view: SessionView, why: Evidence) -> str | Absent:
     """The first rule the first human turn meets: by its kind, then by its words in a fixed order, else `statement`.
 
     By the kind of turn 0: plan_handoff, scripted_prompt, slash_command, attachment_only (also empty text). Else by the
     cleaned text and the patterns of docs/patterns.md, the first that holds: paste_only (nothing is left), greeting,
     continuation (up to 40 characters), bug_report (in the first 400 characters), review_request (200), task_request
-    (400), task_imperative (its first word is a verb of action), question (400), statement.
+    (400), task_imperative (its first word is a verb of action), question (400), statement. Absent where words decide
+    and are not English.
 
-    Pitfalls: English words only. Also a proxy for the kind of task: who opens with a bug report is not angry but has a
+    Pitfalls: Also a proxy for the kind of task: who opens with a bug report is not angry but has a
     bug.
     """
     if not view.turns:
@@ -389,8 +389,9 @@ def first_message_pattern(view: SessionView, why: Evidence) -> str | Absent:
     text = clean(first.text)
     if not head(first.text).strip(" \u2022\n"):
         return "paste_only"
-    if not text.isascii() and not _LETTER.search(text):
-        return Absent("not_computable", "language")
+    if not is_english(first.text):
+        language = language_of(text)
+        return Absent("not_computable", f"language: {language}" if language else "language")
     low, searched = lowered(text), text[:_SEARCHED].lower()
     for rule in _RULES:
         if rule.label == "bug_report" and len(text) <= _CONTINUATION_CHARS and (match := _CONTINUES.search(low)):
