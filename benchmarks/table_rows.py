@@ -27,8 +27,11 @@ def row(number: int) -> dict[str, object]:
     messages = [{"role": "user", "content": f"Mend the parser of case {number}: it drops the last line."}]
     if number % 4:
         messages += [
-            {"role": "assistant", "content": "I run its tests first.\n<function=bash>\n<parameter=command>pytest -q"
-             f" tests/test_parser.py -k case_{number}</parameter>\n</function>"},
+            {
+                "role": "assistant",
+                "content": "I run its tests first.\n<function=bash>\n<parameter=command>pytest -q"
+                f" tests/test_parser.py -k case_{number}</parameter>\n</function>",
+            },
             {"role": "user", "content": f"OBSERVATION:\n{number % 7} passed"},
         ]
     messages.append({"role": "assistant", "content": f"The last line of case {number} is kept now."})

@@ -24,9 +24,11 @@ from agentsignals.formats import Input, by_name, identify
 from agentsignals.formats import rows as tables
 from agentsignals.formats.head import Head
 from agentsignals.ingest import pipeline
+from agentsignals.ingest import plan as planning
 from agentsignals.model import Artifact
 from agentsignals.sources import RawFile, Unreadable, open_source
 from agentsignals.store import Store
+from agentsignals.store.index import Manifest
 from tests.hub_server import DataSet, Hub, conversation, hub, messages, table
 
 __all__ = ["hub"]
@@ -590,6 +592,34 @@ def test_rows_that_splits_repeat_count_once(tmp_path: Path, kinds: tuple[str, st
     summary, _ = analyzed(tmp_path, files)
     assert (summary.sessions, summary.attempts) == (4, 4)
     assert summary.repeated + summary.repeated_records > 0, "copies are told"
+
+
+@pytest.mark.parametrize("grows", ["a", "b"])
+def test_files_of_one_session_stay_together_when_one_of_them_grows(tmp_path: Path, grows: str) -> None:
+    def said(name: str) -> str:
+        return json.dumps({"traj_id": name, "messages": messages(f"Repair {name}.")}) + "\n"
+
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for side in "ab":
+        (folder / f"{side}.jsonl").write_text("".join(map(said, (f"{side}1", f"{side}2", "both"))))
+    pipeline.analyze([str(folder)], tmp_path / "store")
+    with (folder / f"{grows}.jsonl").open("a") as file:
+        file.write(said("more"))
+    summary, store = pipeline.analyze_into([str(folder)], tmp_path / "store")
+    assert summary.sessions == 6 and summary.repeated_records == 1
+    # The keys of a million rows would be as many texts in the main process: the table of sessions has them.
+    assert max(len(entry.keys) for entry in store.manifest.files.values()) <= 2
+
+
+def test_tables_of_few_bytes_and_many_rows_are_shards_of_their_own(tmp_path: Path) -> None:
+    for n in range(6):
+        rows = [{"traj_id": f"{n}-{at}", "messages": messages(f"Case {at}.")} for at in range(9)]
+        (tmp_path / f"{n}.parquet").write_bytes(as_parquet(rows))
+    files = list(tmp_path.iterdir())
+    size = sum(file.stat().st_size for file in files)
+    plan = planning.make_plan([str(tmp_path)], Manifest(), shard_bytes=size * by_name("conversation-table").weight // 3)
+    assert 3 <= len(plan.shards) < len(files)
 
 
 def test_tries_with_the_same_words_are_apart_by_task_verdict_and_number(tmp_path: Path) -> None:

@@ -30,10 +30,11 @@ from agentsignals.questions.estimates import (
 from agentsignals.questions.findings import Reader
 from agentsignals.questions.formatting import MISSING
 from agentsignals.questions.question import Chart, Column, Finding, Inputs, Kind, Outcome, Study, Versions
+from agentsignals.questions.sql import ENGLISH_ONLY
 from agentsignals.questions.studies import studies, study
 from agentsignals.signals.catalog import caption, catalogue
 from agentsignals.stats.validation import NEVER_VALIDATED
-from agentsignals.store import Store
+from agentsignals.store import Store, query
 from agentsignals.ui import document as phrases
 from agentsignals.ui import report as data
 from agentsignals.ui import report as markdown
@@ -114,6 +115,45 @@ def test_an_interval_holds_its_value_and_a_share_lies_between_none_and_all(of_st
             assert finding.interval[0] <= finding.value <= finding.interval[1], finding.id  # type: ignore[operator]
         if finding.kind == "share" and finding.value is not None and finding.id != "agents.output_input":
             assert 0 <= finding.value <= 1, finding.id  # type: ignore[operator]
+
+
+def test_the_share_that_was_not_judged_stands_at_each_figure_of_rules_for_english(tmp_path: Path) -> None:
+    talks = {
+        "de": ("Bitte behebe den Fehler in der Datei und teste sie", "Ich habe die Datei geändert und getestet",
+               "Nein, das ist falsch, mach das bitte wieder rückgängig", "Gut, das ist jetzt wieder wie vorher"),
+        "en": ("Please mend the bug in the file and write a test", "I think I changed the file. Shall I push it?",
+               "No, that is wrong, undo it and use the other function", "It is as it was before now"),
+    }  # fmt: skip
+    made = [
+        session(user(ask), say(answer), user(no), say(end), session_id=f"{n}")
+        for n, (ask, answer, no, end) in enumerate((*[talks["en"]] * 3, talks["de"]))
+    ]
+    store = store_of(tmp_path, *made)
+    asked = "SELECT DISTINCT signal FROM signals WHERE absent_detail LIKE 'language%'"
+    assert (
+        {signal for (signal,) in query.rows(store, asked)[1]} <= ENGLISH_ONLY <= {s.path for s in catalogue().values()}
+    )
+    of_prompts, of_sessions = (f"25.0% of {what} not judged: another language" for what in ("prompts", "sessions"))
+    found = {
+        figure.id: figure.note
+        for one in outcomes(store.folder).values()
+        for figure in (*one.findings, *one.tables, *one.charts)
+        if figure is not None and "not judged: another" in figure.note
+    }
+    assert found["people.opening"].endswith(of_sessions) and found["people.pushback"].endswith(of_prompts)
+    assert found["agents.metrics"].endswith(f"{of_sessions}.") and found["intents.activities"].endswith(
+        f"{of_prompts}."
+    )
+    assert {
+        "people.positions",
+        "people.openings",
+        "friction.ends",
+        "friction.undisturbed",
+        "oversight.acts",
+    } <= found.keys()
+    assert "friction.asked" not in found and "oversight.asked" not in found  # a call is no matter of words
+    rest = [f for f in findings(outcomes(store.folder)) if not ENGLISH_ONLY.isdisjoint(f.signals) and f.id not in found]
+    assert {f.id for f in rest} <= {"friction.asked", "oversight.asked"}
 
 
 NO_PLACES = {

@@ -197,7 +197,9 @@ class Inputs(Struct, frozen=True, kw_only=True):
         if len(set(shares.values())) > 1:  # each says what it is of
             shares = {p: f"{p.partition('.')[2].replace('_', ' ')}: {share}" for p, share in shares.items()}
         new = "; ".join(share for share in dict.fromkeys(shares.values()) if share not in note)
-        return note and new and (f"{note} {new}." if note.endswith(".") else f"{note}; {new}") or note or new
+        if not (note and new):
+            return note or new
+        return f"{note} {new}." if note.endswith(".") else f"{note}; {new}"
 
 
 class Question(Struct, frozen=True, kw_only=True):

@@ -158,7 +158,9 @@ class Reader:
             bound = ENGLISH_ONLY.intersection(self._named)
             counted = self._answer(unjudged(bound), context).rows if bound else ()
             self._unjudged[context] = {
-                row["signal"]: f"{formatted(row['unjudged'] / row['n'], 'share')} of {'prompts' if row['of_turns'] else 'sessions'}"
+                row[
+                    "signal"
+                ]: f"{formatted(row['unjudged'] / row['n'], 'share')} of {'prompts' if row['of_turns'] else 'sessions'}"
                 " not judged: another language"
                 for row in counted
                 if row["unjudged"]
