@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentsignals.questions.sql import declared
 from agentsignals.stats.intervals import Interval
 
 Row = dict[str, Any]
@@ -246,7 +247,6 @@ class Study(Question, frozen=True, kw_only=True):
 
     def run(self, inputs: Inputs) -> Outcome:
         """Return the study's result, each finding with the versions it rests on, without empty tables and charts."""
-        from agentsignals.questions.sql import declared  # noqa: PLC0415  (it reads rows of questions)
         from agentsignals.signals.catalog import caption  # noqa: PLC0415  (reading kept findings must not load the signals)
         from agentsignals.stats.validation import misleads  # noqa: PLC0415
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.model import UNSPOKEN
-from agentsignals.questions.question import Row
 
 SPOKEN = f"kind NOT IN {tuple(sorted(UNSPOKEN))}"
 """Condition on turns: a person's own words."""
@@ -159,7 +158,7 @@ def pooled(path: str, num: str = "num", den: str = "den") -> str:
     return f"SELECT {over} FROM signals WHERE signal = '{path}'"
 
 
-def place_by_session(rows: Iterable[Row]) -> dict[str, str]:
+def place_by_session(rows: Iterable[dict[str, Any]]) -> dict[str, str]:
     """The place of each session whose place is known. Rows: session_id, place."""
     return {row["session_id"]: row["place"] for row in rows if row["place"] is not None}
 
