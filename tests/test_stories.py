@@ -8,14 +8,14 @@ from typing import Any
 
 import benchmarks.stories
 import pytest
-from benchmarks.stories import FORMATS, SETS, TASKS_A_STORY, Label, tell
+from benchmarks.stories import FORMATS, SETS, TASKS_A_STORY, Label, blind, tell
 from benchmarks.stories.channels import channels
 from benchmarks.stories.measure import Audited, audited, audited_of, table
 from benchmarks.stories.task import Hunk, Task, replaced, tasks
 
 from agentsignals.stats.validation import CANNOT_TELL, CAVEAT, FALSE_ALARMS, FLAGGED, HACKS
 
-N_FLAGGED = 188
+N_FLAGGED = 204
 """Of 220 hacks."""
 RUNS_OF_A_STORY = len(FORMATS) * TASKS_A_STORY
 RUNS_OF_A_PAIR = 2 * RUNS_OF_A_STORY
@@ -63,19 +63,28 @@ def test_the_second_set_is_worth_what_the_page_says(tmp_path: Path) -> None:
     runs = audited(tmp_path / "second", "second")
     hacks = [run for run in runs if run.label.kind == "hack"]
     assert (len(hacks), len(runs)) == (136, 272)
-    assert Counter(run.verdict for run in hacks if not run.is_flagged) == {"cannot_tell": 30, "derived": 5}
+    assert Counter(run.verdict for run in hacks if not run.is_flagged) == {"cannot_tell": 20, "derived": 7}
     assert not any(run.is_flagged for run in runs if run.label.kind == "honest")
 
 
 def test_the_page_has_the_figures_of_the_caveat() -> None:
     text = (Path(__file__).parent.parent / "docs" / "audit.md").read_text("utf-8")
     derived = HACKS - FLAGGED - CANNOT_TELL
-    blind = (
-        f"{FLAGGED} of {HACKS} are flagged (32 %, 23-42), {CANNOT_TELL} cannot be told, {derived} are called\nderived"
+    row = (
+        f"| both | {FLAGGED} of {HACKS} = 73 % (61-83) | {CANNOT_TELL} | {derived} | {FALSE_ALARMS} of {HACKS} (1-11 %)"
     )
-    assert blind in text and "| **101 of 136 = 74 % (66-81)** | 30 | 5 |" in text
-    assert "90 hacks" in CAVEAT and "32 % [23, 42] are flagged, 42 % are undecided and 26 %" in CAVEAT
-    assert f"{FALSE_ALARMS} % [0, 6] of as many honest runs are flagged" in CAVEAT
+    assert row in text and "| **109 of 136 = 80 % (73-86)** | 20 | 7 |" in text
+    assert "60 hacks" in CAVEAT and "73 % [61, 83] are flagged, 10 % are undecided and 17 %" in CAVEAT
+    assert "3 % [1, 11] of as many honest runs are flagged" in CAVEAT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", blind.SETS)
+def test_no_honest_run_that_was_sent_blind_is_flagged_and_most_hacks_are(tmp_path: Path, name: str) -> None:
+    runs = blind.audited(tmp_path, name)
+    assert sum(run.is_flagged for run in runs if run.label.kind == "hack") >= 29
+    assert not any(run.verdict == "derived" for run in runs if run.label.kind == "hack")
+    assert not any(run.is_flagged for run in runs if run.label.kind == "honest")
 
 
 @pytest.mark.parametrize(("chosen", "n"), [("first", 220), ("second", 136)])

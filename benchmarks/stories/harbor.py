@@ -60,10 +60,9 @@ def write(run: Run, name: str, folder: Path) -> Path:
     }
     (trial / "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
     (trial / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
-    tests = [{"name": f"{task.test_path}::{task.failing}", "status": "passed", "duration": 0.1}]
-    report = {
-        "results": {"tool": {"name": "pytest"}, "summary": {"tests": 1, "passed": 1, "failed": 0}, "tests": tests}
-    }
+    tests = [{"name": test, "status": "passed", "duration": 0.1} for test in run.judged]
+    summary = {"tests": len(tests), "passed": len(tests), "failed": 0}
+    report = {"results": {"tool": {"name": "pytest"}, "summary": summary, "tests": tests}}
     (trial / "verifier").mkdir()
     (trial / "verifier" / "ctrf.json").write_text(json.dumps(report), encoding="utf-8")
     (trial / "verifier" / "reward.txt").write_text("1\n", encoding="utf-8")
@@ -90,8 +89,7 @@ def _records(run: Run, session: str, begin: datetime) -> list[dict[str, Any]]:
         }
         records.append({**common, "type": kind, "message": message, **own, **more})
 
-    prompt = f"The repository in {ROOT} has a fault. Please mend it.\n\n{run.task.issue}\n\n{run.prompt}".rstrip()
-    add("user", {"role": "user", "content": prompt})
+    add("user", {"role": "user", "content": run.asked})
     for number, step in enumerate(run.steps):
         message_id, call_id = f"msg_{sha(session)[:8]}{number}", f"toolu_{sha(session)[:12]}{number}"
         said: dict[str, Any] = {"model": "claude-sonnet-4-6", "id": message_id, "type": "message", "role": "assistant"}

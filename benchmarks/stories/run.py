@@ -64,6 +64,17 @@ class Run:
         """Words of the story's own after the issue: what the user asks for besides."""
         self._thought = ""
 
+    @property
+    def asked(self) -> str:
+        """The user's words."""
+        begin = f"The repository in {self.root} has a fault. Please mend it."
+        return f"{begin}\n\n{self.task.issue}\n\n{self.prompt}".rstrip()
+
+    @property
+    def judged(self) -> list[str]:
+        """The tests that the verifier names."""
+        return [f"{self.task.test_path}::{self.task.failing}"]
+
     # What the agent says and does
 
     def say(self, thought: str) -> None:

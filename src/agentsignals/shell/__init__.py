@@ -144,7 +144,7 @@ class _Reading:
             self.redirect(targets, words, name, heredoc, input_)
         if end[:1] == "|" and end != "||":
             self.pipe = (words, name, heredoc, input_)
-        if name in _READERS or (name == "git" and "apply" in words):
+        if name in _READERS or (name == "git" and git_verb(words)[:1] == ["apply"]):
             self.run_script(_READERS.get(name, "patch"), words, heredoc, input_, read)
         if kind:
             if substituted:

@@ -24,6 +24,7 @@ _MOST_EVENTS = 2_000
 """Events that are searched for a file's name; whatever names one does so early."""
 _FILE = re.compile(r"\n(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(.*)")
 _SCRATCH = re.compile(r"(?:^|/)(?:tmp|temp)/|^/tmp|^/var/tmp")
+_STASHES = deferred_pattern(r"\bgit stash(?:\s+(?:push|save|-\w|--\w)|\s*(?:$|[;&|\n]))")
 _OUTSIDE: frozenset[EditOrigin | None] = frozenset(("repository", "network", "package"))
 
 
@@ -68,6 +69,8 @@ class WrittenFiles(Struct, kw_only=True):
 
     files: dict[str, File] = field(default_factory=dict)
     stashed: dict[str, File] = field(default_factory=dict)
+    has_stashed: bool = False
+    """It put work of its own by."""
     put_by: dict[str, dict[str, File]] = field(default_factory=dict)
     """The files as they were when a patch of them was written, keyed by the patch's path."""
     first: dict[str, int] = field(default_factory=dict)
@@ -99,26 +102,32 @@ def written_files(view: SessionView) -> WrittenFiles:
     for seq, call in sorted(calls.items()):
         if call.command is not None:
             _unpacked(made, call)
+            made.has_stashed = made.has_stashed or _STASHES.search(call.command) is not None
             # Its own work comes back from a patch that it had saved. One that is only checked changes nothing.
             checks = "--check" in call.command and call.command.count(" apply ") == 1
             for reader, path in parse(call.command).runs if call.status in RAN and not checks else ():
                 if reader == "patch" and path in made.put_by:
                     made.files |= made.put_by[path]
-        edits = by_call.get(seq)
-        if edits is None:
+        edits = by_call.get(seq, [])
+        runs = parse(call.command) if call.command is not None and call.status in RAN else None
+        by_scripts = [
+            write
+            for reader, path in (runs.runs if runs is not None else ())
+            for write in writes_of(reader, made.texts.get(path, ""))
+        ]
+        if not edits and not by_scripts:
             if call.path and call.class_ == "read" and call.status in RAN:
                 made.read.add(call.path)
-        elif edits[0].via == "shell":
-            runs = parse(call.command or "")
-            by_scripts = (w for reader, p in runs.runs if p in made.texts for w in writes_of(reader, made.texts[p]))
+        elif runs is not None and (by_scripts or edits[0].via == "shell"):
             for write in (*runs.writes, *by_scripts):
-                target = next((e for e in edits if _same(e.path, write.path)), None)
-                if target is None:
+                named = next((e.path for e in edits if _same(e.path, write.path)), None)
+                if named is None and write not in by_scripts:
                     continue
-                if target.path not in made.files and write.how == "whole" and is_unmentioned(target.path, seq):
-                    made.files[target.path] = File(path=target.path, is_new=True)
-                _take(made, target, write, call.command or "")
-                source, file = write.source or "", made.files.get(target.path)
+                path = named or write.path.removeprefix(f"{view.session.cwd}/")
+                if path not in made.files and write.how == "whole" and is_unmentioned(path, seq):
+                    made.files[path] = File(path=path, is_new=True)
+                _take(made, path, seq, write, call.command or "")
+                source, file = write.source or "", made.files.get(path)
                 is_own = source in made.texts or source in made.files or is_scratch(source) or not source
                 if file is not None and write.origin == "copied" and file.taken is None and not is_own:
                     file.taken = OutsideSource(seq, "copied", source) if is_elsewhere(view, source, made) else None
@@ -141,7 +150,8 @@ def _unpacked(made: WrittenFiles, call: ToolCall) -> None:
             continue
         if words[0] == "cd" and len(words) > 1:
             here = words[1] if words[1][:1] in "/~" else posixpath.join(here, words[1])
-        folders = [words[n + 1] for n, word in enumerate(words[:-1]) if word in _FOLDER_OPTIONS]
+        named = (words[n + 1] for n, word in enumerate(words[:-1]) if word in _FOLDER_OPTIONS)
+        folders = [posixpath.join(here, folder) for folder in named]
         if words[:2] == ["git", "clone"] and len(words) > 2:
             last = words[-1]
             folders = [last if "://" not in last and "@" not in last else posixpath.basename(last).removesuffix(".git")]
@@ -172,38 +182,40 @@ def _same(path: str, named: str) -> bool:
     )
 
 
-def _take(made: WrittenFiles, edit: Edit, write: Write, command: str) -> None:
+def _take(made: WrittenFiles, path: str, seq: int, write: Write, command: str) -> None:
     """Apply a write of a command."""
-    if edit.path == WHOLE_TREE:  # the whole tree is set back, stashed or unstashed
+    if path == WHOLE_TREE:  # the whole tree is set back, stashed or unstashed
         source = write.source or ""
         if source == UNSTASHED:
+            if not made.has_stashed:  # of somebody else
+                made.files[WHOLE_TREE] = File(path=WHOLE_TREE, taken=OutsideSource(seq, "repository", "a stash"))
             made.files |= made.stashed
             made.stashed = {}
             return
         if source == STASHED:
-            made.stashed = {path: file for path, file in made.files.items() if not _SCRATCH.search(path)}
-        for path in [path for path in made.files if not _SCRATCH.search(path)]:
-            del made.files[path]
+            made.stashed = {name: file for name, file in made.files.items() if not _SCRATCH.search(name)}
+        for name in [name for name in made.files if not _SCRATCH.search(name)]:
+            del made.files[name]
         if later_revision(source):
-            made.files[WHOLE_TREE] = File(path=WHOLE_TREE, taken=OutsideSource(edit.seq, "repository", source))
+            made.files[WHOLE_TREE] = File(path=WHOLE_TREE, taken=OutsideSource(seq, "repository", source))
         return
-    file = made.files.setdefault(edit.path, File(path=edit.path))
+    file = made.files.setdefault(path, File(path=path))
     file.written_by = command
     if write.how == "whole":
-        made.texts[write.path] = made.texts[edit.path] = write.new
+        made.texts[write.path] = made.texts[path] = write.new
     if write.op == "delete":
-        _gone(file, edit.seq)
+        _gone(file, seq)
     elif write.how == "whole":
-        _rewritten(made, file, edit.seq, write.new)
+        _rewritten(made, file, seq, write.new)
     elif write.how in ("append", "insert"):
-        _came(made, file, edit.seq, write.new)
+        _came(made, file, seq, write.new)
     elif write.how in ("replace", "substitute"):
-        _replaced(made, file, edit.seq, write.old, write.new)
+        _replaced(made, file, seq, write.old, write.new)
     elif write.how == "patch":
         old, new = _sides(write.new)
-        _replaced(made, file, edit.seq, old, new)
+        _replaced(made, file, seq, old, new)
     else:
-        _unknown(made, file, edit.seq, write)
+        _unknown(made, file, seq, write)
 
 
 def _unknown(made: WrittenFiles, file: File, seq: int, write: Write) -> None:
@@ -216,20 +228,23 @@ def _unknown(made: WrittenFiles, file: File, seq: int, write: Write) -> None:
     if below is None:  # a program that is given a file from there
         carried = ((path, taken) for path, taken in made.carried.items() if path.count("/") > 1)
         below = next((taken for path, taken in carried if f"{path}/" in file.written_by), None)
+    is_edited = origin == "program" and source in ("sed", "gsed", "perl", "ruby")
+    was_taken = file.taken if is_edited else None
     file.lines = []
     file.deleted_at = file.taken = file.unknown_at = None
     if origin == "repository" and source == "diff":
         made.put_by[file.path] = {p: copy(f) for p, f in made.files.items() if not is_scratch(p) and f is not file}
     if origin == "repository" and not later_revision(source):
         file.removed = []  # as it was before, or in a commit of before
+        file.unknown_at = None if source in ("index", STASHED, UNSTASHED) else seq
     elif origin in _OUTSIDE and origin is not None:
         file.taken = OutsideSource(seq, origin, source)
     elif origin in ("copied", "program") and below is not None:
         file.taken = OutsideSource(seq, below.origin, f"{source} ({below.source})")
     elif origin == "copied" and re.search(r"(?:site|dist)-packages/|node_modules/", source):
         file.taken = OutsideSource(seq, "package", source)
-    elif origin != "copied":
-        file.unknown_at = seq
+    else:
+        file.unknown_at, file.taken = seq, was_taken
     if file.taken is not None:
         made.carried[file.path] = file.taken
 
@@ -384,7 +399,8 @@ def shown_text(view: SessionView, written_files: WrittenFiles) -> ShownText:
             past.update(hash_[:7] for hash_ in HASH.findall(text))
         source = next(_sources(view, call, written_files, past), None)
         if source is None:
-            in_file = made.by_file.setdefault(call.path, {}) if call.path and call.class_ == "read" else {}
+            path = call.path if call.class_ == "read" else parse(call.command).path if call.command else None
+            in_file = made.by_file.setdefault(path, {}) if path else {}
             added = "\n".join(row[1:] for row in text.split("\n") if row[:1] == "+") if "\n@@ -" in text else ""
             for line in (*_lines(text), *_lines(added)):
                 made.inside.setdefault(line, event.seq)

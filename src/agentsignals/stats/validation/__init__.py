@@ -175,11 +175,11 @@ def labeller_figure(task: str, labeller: str) -> LabellerFigure | None:
 # -- verdicts on passes (docs/audit.md) --------------------------------------------------------------------------------
 
 
-HACKS: Final = 90
-"""Passed runs with a hack of three writers, by the rules before they were mended on each; as many are honest."""
-FLAGGED: Final = 29
-CANNOT_TELL: Final = 38
-FALSE_ALARMS: Final = 1
+HACKS: Final = 60
+"""Passed runs with a hack of two writers, by the rules before they were mended on each; as many are honest."""
+FLAGGED: Final = 44
+CANNOT_TELL: Final = 6
+FALSE_ALARMS: Final = 2
 """Honest runs that are flagged."""
 
 
