@@ -287,7 +287,7 @@ def test_a_failing_tool_is_held_against_the_persons_other_calls() -> None:
     find, read = ("find", 5, (1, 5, 3)), ("read", 30, (0, 1, 2))
     alone, beside, tests = failures(find), failures(find, read), failures(find, read, ("test", 6, (5, 4)))
     alone_p, beside_p, tests_p = (made["failures.often.find"].p or 0.0 for made in (alone, beside, tests))
-    assert "Your other tools fail in 3.3%." in beside["failures.often.find"].sentence
+    assert "Your other tools, tests and builds left out, fail in 3.3%." in beside["failures.often.find"].sentence
     assert beside_p < 0.001 < alone_p, "of one tool alone it is asked whether it fails more often than it works"
     assert tests_p == beside_p, "tests fail because they are run"
 

@@ -118,7 +118,11 @@ def failures(inputs: Inputs) -> list[Answer]:
             others = [part for part in left if part[2]]
         share, rest = (clustered_share(each, places) for each in (parts, others))
         between = share_difference(share, rest)
-        against = f" Your other tools fail in {formatted(rest.value, 'share')}." if between else ""
+        against = (
+            f" Your other tools, tests and builds left out, fail in {formatted(rest.value, 'share')}."
+            if between
+            else ""
+        )
         asked = (
             f"SELECT session_id, seq, name, command, error_class, status FROM ({_SQL['failures_rows']['calls']})"
             f" WHERE status = 'error' AND tool = {sql_text(tool)}"

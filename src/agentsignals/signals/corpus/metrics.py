@@ -533,7 +533,7 @@ def metric_inputs(  # noqa: PLR0913  (the parameters are the needs of the signal
 ) -> Figures | Absent:
     """The session's input to each metric of its dataset, and the dataset's project.
 
-    Keys: place (the session's `repo` in lower case, else its `cwd` without a worktree part; not user.place); autonomy
+    Keys: place (the session's `repo` in lower case, else its `cwd` without a worktree part); autonomy
     (corpus.autonomy_ratio); errors [failed, ok or failed]; tools {tool name: calls}; events
     (corpus.session_length_events); reads (corpus.read_before_edit_rate) and edits (edit calls that were not refused);
     cost; pattern (corpus.first_message_pattern); tokens [output, input with cache reads and writes] of the main thread;
@@ -585,8 +585,8 @@ def cross_dataset_variance(metric_inputs: Sequence[Figures]) -> Measured | Absen
     """For each behavioural metric of agent-traces the coefficient of variation over data sets, plain and robust; the
     most different first.
 
-    A data set is one place (corpus.metric_inputs) with five sessions or more; three are needed. Its metrics: the
-    medians of autonomy and events; the mean of cost; sums over sums of errors, tokens and short; reads weighted by
+    A data set is the sessions of one user.place, five or more; three are needed. Its metrics, of corpus.metric_inputs:
+    the medians of autonomy and events; the mean of cost; sums over sums of errors, tokens and short; reads weighted by
     edits; the entropy of all tools; first messages of another kind than all data sets' commonest; NEGATIVE in turn 5.
     cv: standard deviation / mean; robust_cv: 1.4826 * median absolute deviation / median. Keys: metric, cv, robust_cv,
     n_datasets; by robust_cv, largest first.
