@@ -324,8 +324,11 @@ def failure_class(view: SessionView, why: Evidence, touched_files: list[str] | A
 def patch_localization(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
     """The finest overlap of the patch with the gold patch: a line, a function, a file, or none.
 
-    line: both patches remove or replace a line of the same text in one file; function: both change a function of
-    the same name in one file; file: both change one file; else elsewhere.
+    By the facts' `patch` and gold_patch, of the gold patch's files those that are neither tests nor prose, if it has
+    any. line: both have a removed line of the same text in one file (`digests`); function: both change a function of
+    the same name in one file (`changes`, the third of each), and every change of both in shared files names one; file:
+    both change one file; else elsewhere. Without a `patch` the files of `summary` or behavior.touched_files[] tell
+    file. Absent without a gold patch or any file.
 
     Pitfalls: Against the gold patch, which is one fix of several. Functions are known where both diffs show them (the
     heading of a hunk may name the class alone); lines are compared by what stands on them.
