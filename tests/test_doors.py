@@ -122,7 +122,7 @@ def mcp(ran: Ran, store: Path, tmp: Path) -> str:
 DRIVEN: dict[tuple[str, str], Callable[[Ran, Path, Path], str]] = {
     **{("report", form): to_file(f"report{form}", "report", "-o") for form in (".html", ".md", ".json")},
     **{("export", f"--to {name}"): to_file(name, "export", "--redact", "--to", name, "-o")
-       for name in ("atif", "hub", "opentraces", "parquet", "sts")},
+       for name in ("atif", "hub", "opentraces", "otel_genai", "parquet", "sts")},
     ("export", "--to training"): to_file("training", "export", "--to", "training", "--kind", "steps", "-o"),
     ("findings", ""): printed("findings"),
     ("findings", "--json"): printed("findings", "--json"),

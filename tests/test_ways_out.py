@@ -411,7 +411,7 @@ def named_by_keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "to", ["report", "report as text", "hub, found", "hub", "parquet", "sts", "atif", "opentraces"]
+    "to", ["report", "report as text", "hub, found", "hub", "parquet", "sts", "atif", "opentraces", "otel_genai"]
 )
 def test_a_key_in_a_name_leaves_by_no_door(
     to: str, named_by_keys: tuple[Path, dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]

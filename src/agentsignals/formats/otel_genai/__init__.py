@@ -25,5 +25,5 @@ def claims(head: Head) -> Claim | None:
 
 
 FORMAT = Format(
-    name="otel-genai", marks=(b'"gen_ai.',), version=3, claims=claims, pieces=pieces_by("otel_genai.reader")
+    name="otel-genai", marks=(b'"gen_ai.',), version=4, claims=claims, pieces=pieces_by("otel_genai.reader")
 )

@@ -126,7 +126,7 @@ def as_int(value: object) -> int | None:
 def at_us(nanoseconds: object) -> int | None:
     """Convert nanoseconds since 1970 to microseconds."""
     value_ns = as_int(nanoseconds)
-    return value_ns // 1000 if value_ns else None
+    return value_ns // 1000 or None if value_ns else None
 
 
 # The messages of a model call, from attributes, events or numbered names.
@@ -455,7 +455,7 @@ class Reader(Conversation):
             arguments = as_text(facts.get("gen_ai.tool.call.arguments")) or "{}"
             self.builder.call(call_id, name, arguments, tool(name), moment.began, None, self.thread)
         result, failure = as_text(facts.get("gen_ai.tool.call.result")), moment.failure
-        text = "\n".join(t for t in (result, failure) if t)
+        text = result if failure is None or failure in result else "\n".join(filter(None, (result, failure)))
         self.finish(call_id, text, "ok" if failure is None else "error", moment.ended)
 
     def finish(self, call_id: str, text: str, status: CallStatus, at: int | None) -> None:
