@@ -32,6 +32,7 @@ _KEPT_CHARS = 4_000_000
 _SECRET = "secret"  # noqa: S105  (a kind)
 _ESCAPED = deferred_pattern(r"\\u00(2[013-9a-f]|[3467][0-9a-f]|5[0-9abd-f])", re.I)
 """A printable character escaped as a number. Quotes and backslashes stay, since they end texts."""
+_LITERAL = deferred_pattern(r'"[^"\\]*+\\(?:[^"\\]|\\.)*+(?:"|\Z)')
 _EDGES = deferred_pattern(r"\A[^\s\"'`]{8,}|(?:\A|(?<=[\s\"'`]))[^\s\"'`]{8,}\Z")
 _MIXED = deferred_pattern(r"\d|[a-z][A-Z]|[A-Z]{3}")
 _HARMLESS = deferred_pattern(
@@ -210,7 +211,18 @@ class Redactor:
             clean = self._value(parsed, times)
             return text if clean == parsed else json.dumps(clean, ensure_ascii=False)
         except (ValueError, RecursionError):
-            return self.plain(_ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text), times)
+            told = self.plain(_ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text), times)
+            return _LITERAL.sub(lambda literal: self._literal(literal[0], times), told)
+
+    def _literal(self, literal: str, times: int) -> str:
+        """Mask a text in JSON that is cut."""
+        end = "" if literal[-1] == '"' else '"'
+        try:
+            inner = json.loads(literal + end, strict=False)
+        except ValueError:
+            return literal
+        clean = self.plain(inner, times)
+        return literal if clean == inner else json.dumps(clean, ensure_ascii=False).removesuffix(end)
 
     def lines(self, text: str) -> str:
         """Mask JSON Lines line by line, any other text as a whole."""

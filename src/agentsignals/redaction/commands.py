@@ -87,7 +87,7 @@ _SHELL_WORD = deferred_pattern(r"[^\s\"'`|;&()<>{}\[\],\\]{6,100}")
 _GIVEN_CHARS = 200
 """How far behind the word of a command its secret may be."""
 _LINE_CHARS = 400
-"""Longer lines with escaped line ends are read by those."""
+"""How far before it in a line a pipe may be."""
 _REGION_CHARS = 3000
 _MOST_DEPTH = 3
 _FED_CHARS = 10
@@ -176,9 +176,6 @@ def _region(text: str, at: int) -> tuple[int, int]:
         if end >= len(text) or text[end - 1] != "\\" or text[end] != "\n":
             break
         end += 1
-    if end - start > _LINE_CHARS and text.find("\\n", start, end) >= 0:
-        before, behind = text.rfind("\\n", start, at), text.find("\\n", at, end)
-        start, end = before + 2 if before >= 0 else start, behind if behind >= 0 else end
     heredoc = _HEREDOC.search(text, start, end) if text.find("<<", start, end) >= 0 else None
     if heredoc and text[heredoc.start() - 1 : heredoc.start()] != "<":
         last = re.compile(rf"\n[ \t]*{heredoc[1]}\b").search(text, end, end + _REGION_CHARS)
@@ -193,8 +190,6 @@ def _read(line: str, found: dict[str, None], depth: int = _MOST_DEPTH) -> None:
     if '", "' in command or "', '" in command:  # a list of arguments
         command = re.sub(r"(?<=[\"']),\s*(?=[\"'])", " ", command.partition("[")[2] or command).rstrip(" ]\n")
     _read_commands(command, found, depth)
-    if '\\"' in command or "\\'" in command:  # in JSON that is cut
-        _read_commands(command.replace('\\"', '"').replace("\\'", "'"), found, depth)
 
 
 def _read_commands(command: str, found: dict[str, None], depth: int) -> None:
@@ -273,13 +268,7 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         elif (pair := _ASSIGNED.match(word)) and (
             stores or all_words[0] == "export" or previous in ("-e", "--env", "-var", "--set")
         ):
-            value = pair["value"]
-            if (
-                looks_chosen(value)
-                if stores
-                else looks_drawn(value) or (names_a_secret(pair["name"]) and looks_chosen(value))
-            ):
-                found[value] = None
+            found.update({pair["value"]: None} if (looks_chosen if stores else looks_drawn)(pair["value"]) else {})
         elif word[:1] != "/":
             # A path such as /etc/passwd names a file, not the next argument.
             is_named = (
