@@ -150,10 +150,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 def redacted(text: str, known: KnownSecrets = _NONE_KNOWN) -> str:
     """Mask a text with one word for each kind, the same whoever masks it."""
-    if len(text) < values.LEAST_CHARS:
-        return text
-    spans = merged(known.spans(text)) if _HARMLESS.fullmatch(text) else _spans(text, known=known)
-    return masked(text, spans, mask_word) if spans else text
+    return Redactor(pseudonyms=False, known=known).plain(text)
 
 
 def redacted_part(text: str, known: KnownSecrets = _NONE_KNOWN) -> str:

@@ -143,7 +143,7 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
     for at, end in places(low, (*parts, "<<<")):
         rest = _WORD_REST.match(text, end)
         after = text[rest.end() : rest.end() + 2].lstrip(" ") if rest else ""
-        if after[:1] in _OPERATORS:  # else it is code
+        if after[:1] in _OPERATORS and after != "=<":  # else it is code
             continue
         line = text.find("\n", end, end + _GIVEN_CHARS)
         line = line if line >= 0 else end + _GIVEN_CHARS

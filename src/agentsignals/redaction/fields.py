@@ -213,8 +213,6 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
         return None
     if not _joined(word, name, value, joint, quoted=quoted, is_option=is_option, is_field=is_field):
         return None
-    if is_option and value[:5] in ("pass:", "pass="):
-        first, value = first + 5, value[5:]
     is_assigned = op in _TELLS or is_option
     if speaks_of_other(name) and not (is_assigned and word != "key" and is_random(value, 16) and not is_known(value)):
         return None

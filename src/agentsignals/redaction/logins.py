@@ -41,8 +41,6 @@ _NTLM = deferred_pattern(r":(?:[0-9a-fA-F]{32}:)?[0-9a-fA-F]{32}(?=:|\s|\Z)")
 _WEB_KEY = deferred_pattern(
     r"[\"'](?:d|p|q|dp|dq|qi|k)\\{0,4}[\"']\s{0,3}:\s{0,3}\\{0,4}[\"'](?P<value>[\w-]{16,2000})"
 )
-_TICKET = deferred_pattern(r"(?i:negotiate|ntlm|kerberos) (?P<value>[A-Za-z0-9+/]{24,20000}={0,2})")
-_PASETO = deferred_pattern(r"v[1-4]\.(?:local|public)\.[\w-]{20,}")
 _QUERY = deferred_pattern(r"[?&;](?:amp;)?(?P<name>[\w.%-]{1,60})=(?P<value>[\w%.~+/=!-]{8,4000})")
 _IN_QUERIES = (
     *("sig", "signature", "code", "ticket", "sessionid", "assertion", "policy", "hmac", "hash", "state", "auth", "key"),
@@ -98,7 +96,6 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str], ...] = tuple(
         ("tochararray", _CHARACTERS, "secret"),
         ("admin administrator root postgres", _ACCOUNT, "login"),
         ("kty", _WEB_KEY, "key"),
-        ("negotiate ntlm kerberos", _TICKET, "key"),
         ("wallet signer private mnemonic", _HEX_KEY, "key"),
     )
 )
@@ -158,8 +155,6 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
         hit = _HOOK.match(text, at)
         if hit and looks_given(hit["value"]):
             yield Span(*hit.span("value"), "secret")
-    for hit in _PASETO.finditer(text) if ".local." in text or ".public." in text else ():
-        yield Span(*hit.span(), "key")
     if "=" in text and ("://" in text or "?" in text):
         for hit in _QUERY.finditer(text):
             value = hit["value"]
