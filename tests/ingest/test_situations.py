@@ -6,6 +6,8 @@ sessions.
 
 from __future__ import annotations
 
+import datetime
+import gzip
 import json
 import zlib
 from pathlib import Path
@@ -18,7 +20,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from tests.hub_server import DataSet, Hub, hub
-from tests.ingest.test_data_sets import as_lines, as_parquet, chat
+from tests.ingest.test_data_sets import as_arrow, as_csv, as_lines, as_parquet, chat
 from tests.inspect_logs import archive, header, sample
 
 __all__ = ["hub"]
@@ -364,6 +366,201 @@ DATA_SETS = {
 }  # fmt: skip
 
 
+def dated(n: int, day: int) -> list[dict[str, Any]]:
+    at = datetime.datetime(2026, 3, day, 10, tzinfo=datetime.timezone.utc)
+    said = [("user", f"Say {n}."), ("assistant", f"{n}"), ("user", "Again."), ("assistant", f"{n}, again")]
+    return [{"role": role, "content": text, "timestamp": at + datetime.timedelta(minutes=k) if role == "user" else None}
+            for k, (role, text) in enumerate(said)]  # fmt: skip
+
+
+def in_parts(task: str) -> list[dict[str, Any]]:
+    parts = ({**m, "content": [{"type": "text", "text": m["content"]}]} for m in chat(task))
+    return list(parts)
+
+
+def mini(task: str, status: str, patch: str) -> dict[str, Any]:
+    """A trajectory of mini-SWE-agent 1."""
+    said = [("system", "You act in bash."), ("user", f"Fix {task}."),
+            ("assistant", "I look.\n\n```bash\nls\n```"), ("user", "<returncode>0</returncode>\n<output>\na.py\n</output>"),
+            ("assistant", "I submit.\n\n```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n```")]  # fmt: skip
+    info = {"model_stats": {"instance_cost": 0.1, "api_calls": 2}, "mini_version": "1.17.4", "exit_status": status,
+            "submission": patch, "config": {"model": {"model_name": "acme/coder-1"}}}  # fmt: skip
+    messages = [{"role": role, "content": text} for role, text in said]
+    return {"info": info, "messages": messages, "trajectory_format": "mini-swe-agent-1", "instance_id": task}
+
+
+def old_output(task: str, report: dict[str, bool] | None) -> dict[str, Any]:
+    """A line of OpenHands' own evaluation, with the verdict that `eval_infer.sh` adds."""
+    result: dict[str, Any] = {"git_patch": PATCH}
+    if report is not None:
+        verdicts = ("empty_generation", "failed_apply_patch", "error_eval", "test_timeout", "resolved")
+        result["report"] = dict.fromkeys(verdicts, False) | report
+    said = {
+        "id": 0,
+        "timestamp": "2026-03-01T10:00:00",
+        "source": "user",
+        "message": f"Fix {task}.",
+        "action": "message",
+        "args": {"content": f"Fix {task}.", "image_urls": None, "wait_for_response": False},
+    }
+    ran = {"id": 1, "timestamp": "2026-03-01T10:00:01", "source": "agent", "message": "Running", "action": "run",
+           "args": {"command": "ls", "thought": ""}}  # fmt: skip
+    gave = {
+        "id": 2,
+        "timestamp": "2026-03-01T10:00:02",
+        "source": "agent",
+        "message": "ran",
+        "cause": 1,
+        "observation": "run",
+        "content": "a.py",
+        "extras": {"command": "ls", "metadata": {"exit_code": 0}},
+    }
+    about = {"agent_class": "CodeActAgent", "llm_config": {"model": "acme/coder-1"}, "max_iterations": 100,
+             "eval_output_dir": "out", "dataset": "swe-bench", "data_split": "test", "details": {}}  # fmt: skip
+    return {"instance_id": task, "test_result": result, "instruction": f"Fix {task}.", "metadata": about,
+            "history": [said, ran, gave], "metrics": {"accumulated_cost": 0.5}, "error": None, "instance": {}}  # fmt: skip
+
+
+def by_python_call(n: int) -> list[dict[str, Any]]:
+    said = [("system", "You call functions."), ("user", "What is in it?"), ("assistant", ""), ("environment", '["a.py"]'),
+            ("assistant", "One file.")]  # fmt: skip
+    more: dict[int, dict[str, str]] = {0: {"functions": '[{"name": "list_files", "parameters": {}}]'},
+                                       2: {"function_calls": f'list_files(path="{n}", deep=True)'}}  # fmt: skip
+    return [{"role": role, "content": text, "functions": None, "function_calls": None, **more.get(at, {})}
+            for at, (role, text) in enumerate(said)]  # fmt: skip
+
+
+BY_FUNCTION = [
+    {"role": "system", "content": "You use tools."}, {"role": "user", "content": "What is in it?"},
+    {"role": "assistant", "content": "", "function_call": {"name": "fs-list", "arguments": '{"path": "."}'}},
+    {"role": "function", "name": "fs-list", "content": "a.py"}, {"role": "assistant", "content": "One file."},
+]  # fmt: skip
+UUID = "0f3c1c1e-1111-5222-8333-44445555666{}"
+OF_TRIALS = "SELECT task_id, outcome, coalesce(n_tool_calls, 0) FROM attempts LEFT JOIN sessions USING (session_id)"
+AGAIN_HARNESSES = {
+    "a sample that was tried again after an error": Situation(
+        "inspect_ai 0.3.285 log/_log.py EvalSample.error_retries, EvalSampleLimit",
+        {"a.eval": archive(
+            sample(1, scores={"m": {"value": "C"}},
+                   error_retries=[{"message": "timeout", "traceback": "t", "traceback_ansi": "t"}]),
+            sample(2, scores={"m": {"value": "I"}}, limit={"type": "token", "limit": 1000}), head=header())},
+        [("acme/mend/1", "solved"), ("acme/mend/2", "failed")],
+    ),
+    "a job's own result beside its trials": Situation(
+        "harbor 0.26.0 models/job/result.py JobResult, models/trial/result.py ExceptionInfo",
+        {"job/result.json": {"id": "5b0d4f6e-0000-4000-8000-000000000000", "started_at": "2026-03-01T10:00:00",
+                             "finished_at": "2026-03-01T11:00:00", "n_total_trials": 2,
+                             "stats": {"n_trials": 2, "n_errors": 1, "evals": {}}},
+         "job/t__1/result.json": {**UNREAD_TRIAL, "config": {}, "verifier_result": {"rewards": {"reward": 1.0}},
+                                  "exception_info": {"exception_type": "AgentTimeoutError", "exception_message": "late",
+                                                     "exception_traceback": "", "occurred_at": "2026-03-01T10:30:00"}},
+         "job/u__1/result.json": {**UNREAD_TRIAL, "task_name": "u", "trial_name": "u__1", "config": {},
+                                  "verifier_result": None,
+                                  "exception_info": {"exception_type": "EnvironmentStartTimeoutError",
+                                                     "exception_message": "no room", "exception_traceback": "",
+                                                     "occurred_at": "2026-03-01T10:30:00"}}},
+        [("t", "solved"), ("u", "infrastructure")],
+    ),
+    "a submission to the leaderboard's repository": Situation(
+        "SWE-bench/experiments README (evaluation/verified/…: all_preds.jsonl, results/results.json, logs)",
+        {"20260301_acme/all_preds.jsonl": as_lines([prediction(ONE), prediction(TWO), prediction(THREE, "")]),
+         "20260301_acme/results/results.json": {"no_generation": [THREE], "no_logs": [], "resolved": [ONE]},
+         f"20260301_acme/logs/{ONE}/report.json": {ONE: {"patch_is_None": False, "patch_exists": True,
+                                                         "patch_successfully_applied": True, "resolved": True}},
+         f"20260301_acme/logs/{TWO}/report.json": {TWO: {"patch_is_None": False, "patch_exists": True,
+                                                         "patch_successfully_applied": True, "resolved": False}}},
+        [(ONE, "solved"), (TWO, "failed"), (THREE, "failed")],
+    ),
+    "a batch of which one trial ran into its limit": Situation(
+        "mini-swe-agent 1.17.4 run/extra/swebench.py, agents/default.py LimitsExceeded",
+        {"run/preds.json": {ONE: prediction(ONE), TWO: prediction(TWO, "")},
+         f"run/{ONE}/{ONE}.traj.json": mini(ONE, "Submitted", PATCH),
+         f"run/{TWO}/{TWO}.traj.json": mini(TWO, "LimitsExceeded", ""),
+         "run/acme__coder-1.run.json": final_report(
+             submitted=[ONE, TWO], completed=[ONE], resolved=[ONE], empty_patch=[TWO])},
+        [(ONE, "solved", 2), (TWO, "failed", 2)], OF_TRIALS,
+    ),
+    "an output and its copy with verdicts": Situation(
+        "OpenHands evaluation/benchmarks/swe_bench/eval_infer.py (output.swebench_eval.jsonl)",
+        {"run/output.jsonl": as_lines([old_output(ONE, None), old_output(TWO, None)]),
+         "run/output.swebench_eval.jsonl": as_lines([old_output(ONE, {"resolved": True}), old_output(TWO, {})])},
+        [(ONE, "solved", 1), (TWO, "failed", 1)], OF_TRIALS,
+    ),
+    "two tries of a task and the run's table": Situation(
+        "terminal-bench 0.2.18 harness/models.py BenchmarkResults (n_attempts)",
+        {**{f"run/t/t.{n}-of-2.r/results.json": {**terminal("t", n == 1, "unset"), "trial_name": f"t.{n}-of-2.r",
+                                                "id": f"{n:036x}"} for n in (1, 2)},
+         "run/results.json": {"id": "r", "n_resolved": 1, "n_unresolved": 1, "accuracy": 0.5, "resolved_ids": ["t"],
+                              "unresolved_ids": ["t"], "pass_at_k": {"2": 1.0}, "results": [
+                                  {**terminal("t", n == 1, "unset"), "trial_name": f"t.{n}-of-2.r", "id": f"{n:036x}"}
+                                  for n in (1, 2)]}},
+        [("t", "failed"), ("t", "solved")],
+    ),
+}  # fmt: skip
+AGAIN_DATA_SETS = {
+    "splits on a disk, in several files, with a row of nulls": Situation(
+        "huggingface/datasets docs (DatasetDict.save_to_disk, num_shards)",
+        {"dataset_dict.json": {"splits": ["train", "test"]},
+         "train/dataset_info.json": {"features": {}, "splits": {"train": {"name": "train", "num_examples": 3}}},
+         "train/state.json": {"_data_files": [{"filename": f"data-0000{n}-of-00002.arrow"} for n in (0, 1)]},
+         "train/data-00000-of-00002.arrow": as_arrow([numbered(1), {"trajectory_id": None, "messages": None}]),
+         "train/data-00001-of-00002.arrow": as_arrow([numbered(2)]),
+         "test/data-00000-of-00001.arrow": as_arrow([numbered(3)])},
+        [("trajectory-1", "train", 2), ("trajectory-2", "train", 2), ("trajectory-3", "test", 2)],
+        "SELECT session_id, split, n_tool_calls FROM sessions JOIN artifacts USING (artifact_id)",
+    ),
+    "a verdict that is a number, in a column of trajectories": Situation(
+        "card of nebius/SWE-rebench-openhands-trajectories (resolved: int64, exit_status)",
+        {"trajectories.parquet": as_parquet([
+            {"trajectory_id": f"{task}_{n}", "instance_id": task, "repo": "acme/shop", "trajectory": chat(task),
+             "tools": [{"type": "function", "function": {"name": "bash", "description": "d"}}], "model_patch": PATCH,
+             "exit_status": "submit", "resolved": n, "gen_tests_correct": None, "pred_passes_gen_tests": 1 - n}
+            for n, task in enumerate((TWO, ONE))])},
+        [(ONE, "solved", 2), (TWO, "failed", 2)], OF_TRIALS,
+    ),
+    "calls as Python writes them, in a field of their own": Situation(
+        "card of ai2-adapt-dev/interactive_tool_use_gpt4o (function_calls, functions, environment)",
+        {"data/train-00000-of-00001.parquet": as_parquet([
+            {"id": f"use-{n}-of-tools", "messages": by_python_call(n), "source": "made", "n_turn": "single"}
+            for n in (1, 2)])},
+        [(1, "list_files", '{"path": "1", "deep": true}', '["a.py"]'),
+         (1, "list_files", '{"path": "2", "deep": true}', '["a.py"]')],
+        "SELECT n_prompts, name, arguments, (SELECT max(text) FROM events WHERE events.session_id = t.session_id"
+        " AND kind = 'tool_result') FROM tool_calls AS t JOIN sessions USING (session_id)",
+    ),
+    "a function's answer under the role function": Situation(
+        "card of Agent-Ark/Toucan-1.5M (messages as text; assessments are of the question)",
+        {"SFT/train-00000-of-00001.parquet": as_parquet([
+            {"uuid": UUID.format(n), "subset_name": "single-turn-original", "messages": json.dumps(BY_FUNCTION),
+             "question": "What is in it?", "available_tools": "[]", "target_tools": "fs-list",
+             "question_quality_assessment": json.dumps({"overall_score": 4.5}), "metadata": "{}"} for n in (1, 2)])},
+        [(UUID.format(1), 1, 1, "product"), (UUID.format(2), 1, 1, "product")],
+        "SELECT session_id, n_prompts, n_tool_calls, context FROM sessions",
+    ),
+    "trajectories that were loaded as rows": Situation(
+        "mini-swe-agent 1.17.4 .traj.json through load_dataset('json') and to_parquet",
+        {"train.parquet": as_parquet([mini(ONE, "Submitted", PATCH), mini(TWO, "LimitsExceeded", "")])},
+        [(ONE, 1, 2), (TWO, 1, 2)],
+        "SELECT task_id, n_prompts, n_tool_calls FROM attempts JOIN sessions USING (session_id)",
+    ),
+    "verdicts as words beside contents in parts, compressed": Situation(
+        "pandas to_csv(compression='gzip') of SWE-bench/SWE-smith-trajectories rows",
+        {"train.csv.gz": gzip.compress(as_csv([
+            {"traj_id": f"{task}.tryout", "instance_id": task, "messages": in_parts(task), "resolved": word}
+            for task, word in ((ONE, "True"), (TWO, "False"))]))},
+        [(ONE, "solved", 2), (TWO, "failed", 2)], OF_TRIALS,
+    ),
+    "typed times on the person's messages alone": Situation(
+        "card of allenai/WildChat-4.8M (conversation: timestamp[us, tz], null on answers)",
+        {"data/train-00000-of-00001.parquet": as_parquet([
+            {"conversation_hash": f"{n:032x}", "model": "gpt-4o-2024-08-06", "timestamp": dated(n, n)[2]["timestamp"],
+             "conversation": dated(n, n), "turn": 2, "language": "English"} for n in (1, 2)])},
+        [(2, "gpt-4o-2024-08-06", "2026-03-01 10:00"), (2, "gpt-4o-2024-08-06", "2026-03-02 10:00")],
+        "SELECT n_prompts, model, strftime(started_at, '%Y-%m-%d %H:%M') FROM sessions",
+    ),
+}  # fmt: skip
+
+
 def written(folder: Path, files: dict[str, Any]) -> Path:
     for name, content in files.items():
         path = folder / name
@@ -386,16 +583,16 @@ def answered(one: Situation, summary: pipeline.Summary, store: Path) -> None:
     assert one.told in json.dumps([unread.what for unread in summary.unread])
 
 
-@pytest.mark.parametrize("name", [*HARNESSES, *SIBLINGS])
+@pytest.mark.parametrize("name", [*HARNESSES, *SIBLINGS, *AGAIN_HARNESSES])
 def test_a_harness_log_says_what_counts(tmp_path: Path, name: str) -> None:
-    one = (HARNESSES | SIBLINGS)[name]
+    one = (HARNESSES | SIBLINGS | AGAIN_HARNESSES)[name]
     summary = pipeline.analyze([str(written(tmp_path / "in", one.files))], tmp_path / "store", jobs=1)
     answered(one, summary, tmp_path / "store")
 
 
-@pytest.mark.parametrize("name", DATA_SETS)
+@pytest.mark.parametrize("name", [*DATA_SETS, *AGAIN_DATA_SETS])
 def test_a_data_set_is_read_by_either_road(hub: Hub, tmp_path: Path, name: str) -> None:
-    one = DATA_SETS[name]
+    one = (DATA_SETS | AGAIN_DATA_SETS)[name]
     if "artifacts" not in one.asked:
         summary = pipeline.analyze([str(written(tmp_path / "in", one.files))], tmp_path / "local", jobs=1)
         answered(one, summary, tmp_path / "local")
