@@ -367,7 +367,7 @@ DATA_SETS = {
 
 
 def dated(n: int, day: int) -> list[dict[str, Any]]:
-    at = datetime.datetime(2026, 3, day, 10, tzinfo=datetime.timezone.utc)
+    at = datetime.datetime(2026, 3, day, 10, tzinfo=datetime.UTC)
     said = [("user", f"Say {n}."), ("assistant", f"{n}"), ("user", "Again."), ("assistant", f"{n}, again")]
     return [{"role": role, "content": text, "timestamp": at + datetime.timedelta(minutes=k) if role == "user" else None}
             for k, (role, text) in enumerate(said)]  # fmt: skip
@@ -381,7 +381,8 @@ def in_parts(task: str) -> list[dict[str, Any]]:
 def mini(task: str, status: str, patch: str) -> dict[str, Any]:
     """A trajectory of mini-SWE-agent 1."""
     said = [("system", "You act in bash."), ("user", f"Fix {task}."),
-            ("assistant", "I look.\n\n```bash\nls\n```"), ("user", "<returncode>0</returncode>\n<output>\na.py\n</output>"),
+            ("assistant", "I look.\n\n```bash\nls\n```"),
+            ("user", "<returncode>0</returncode>\n<output>\na.py\n</output>"),
             ("assistant", "I submit.\n\n```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n```")]  # fmt: skip
     info = {"model_stats": {"instance_cost": 0.1, "api_calls": 2}, "mini_version": "1.17.4", "exit_status": status,
             "submission": patch, "config": {"model": {"model_name": "acme/coder-1"}}}  # fmt: skip
@@ -389,7 +390,7 @@ def mini(task: str, status: str, patch: str) -> dict[str, Any]:
     return {"info": info, "messages": messages, "trajectory_format": "mini-swe-agent-1", "instance_id": task}
 
 
-def old_output(task: str, report: dict[str, bool] | None) -> dict[str, Any]:
+def old_output(task: str, report: dict[str, bool] | None, in_pairs: bool = False) -> dict[str, Any]:
     """A line of OpenHands' own evaluation, with the verdict that `eval_infer.sh` adds."""
     result: dict[str, Any] = {"git_patch": PATCH}
     if report is not None:
@@ -418,12 +419,13 @@ def old_output(task: str, report: dict[str, bool] | None) -> dict[str, Any]:
     about = {"agent_class": "CodeActAgent", "llm_config": {"model": "acme/coder-1"}, "max_iterations": 100,
              "eval_output_dir": "out", "dataset": "swe-bench", "data_split": "test", "details": {}}  # fmt: skip
     return {"instance_id": task, "test_result": result, "instruction": f"Fix {task}.", "metadata": about,
-            "history": [said, ran, gave], "metrics": {"accumulated_cost": 0.5}, "error": None, "instance": {}}  # fmt: skip
+            "history": [[said, {"id": 9, "observation": "null", "content": ""}], [ran, gave]] if in_pairs else
+            [said, ran, gave], "metrics": {"accumulated_cost": 0.5}, "error": None, "instance": {}}  # fmt: skip
 
 
 def by_python_call(n: int) -> list[dict[str, Any]]:
-    said = [("system", "You call functions."), ("user", "What is in it?"), ("assistant", ""), ("environment", '["a.py"]'),
-            ("assistant", "One file.")]  # fmt: skip
+    said = [("system", "You call functions."), ("user", "What is in it?"), ("assistant", ""),
+            ("environment", '["a.py"]'), ("assistant", "One file.")]  # fmt: skip
     more: dict[int, dict[str, str]] = {0: {"functions": '[{"name": "list_files", "parameters": {}}]'},
                                        2: {"function_calls": f'list_files(path="{n}", deep=True)'}}  # fmt: skip
     return [{"role": role, "content": text, "functions": None, "function_calls": None, **more.get(at, {})}
@@ -495,6 +497,22 @@ AGAIN_HARNESSES = {
                                   {**terminal("t", n == 1, "unset"), "trial_name": f"t.{n}-of-2.r", "id": f"{n:036x}"}
                                   for n in (1, 2)]}},
         [("t", "failed"), ("t", "solved")],
+    ),
+}  # fmt: skip
+AGAIN_SIBLINGS = {
+    "actions and observations in pairs": Situation(
+        "OpenHands before 0.20 (evaluation/utils/shared.py EvalOutput.history)",
+        {"run/output.swebench_eval.jsonl": as_lines([old_output(ONE, {"resolved": True}, in_pairs=True),
+                                                     old_output(TWO, {"error_eval": True}, in_pairs=True)])},
+        [(ONE, "solved", 1), (TWO, "not_judged", 1)], OF_TRIALS,
+    ),
+    "calls as Python writes them, in a list": Situation(
+        "the pythonic form of Llama 4 and BFCL",
+        {"train.jsonl": as_lines([{"id": f"use-{n}-of-tools", "source": "made", "messages": [
+            {"role": "user", "content": "What is in it?"},
+            {"role": "assistant", "content": "", "function_calls": "[fs.list(path='.'), fs.read('a.py')]"},
+            {"role": "environment", "content": "a.py"}, {"role": "assistant", "content": "One."}]} for n in (1, 2)])},
+        [("fs.list", '{"path": "."}'), ("fs.read", '{"0": "a.py"}')] * 2, "SELECT name, arguments FROM tool_calls",
     ),
 }  # fmt: skip
 AGAIN_DATA_SETS = {
@@ -583,9 +601,9 @@ def answered(one: Situation, summary: pipeline.Summary, store: Path) -> None:
     assert one.told in json.dumps([unread.what for unread in summary.unread])
 
 
-@pytest.mark.parametrize("name", [*HARNESSES, *SIBLINGS, *AGAIN_HARNESSES])
+@pytest.mark.parametrize("name", [*HARNESSES, *SIBLINGS, *AGAIN_HARNESSES, *AGAIN_SIBLINGS])
 def test_a_harness_log_says_what_counts(tmp_path: Path, name: str) -> None:
-    one = (HARNESSES | SIBLINGS | AGAIN_HARNESSES)[name]
+    one = (HARNESSES | SIBLINGS | AGAIN_HARNESSES | AGAIN_SIBLINGS)[name]
     summary = pipeline.analyze([str(written(tmp_path / "in", one.files))], tmp_path / "store", jobs=1)
     answered(one, summary, tmp_path / "store")
 

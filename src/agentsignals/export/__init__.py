@@ -329,7 +329,7 @@ def sources_of(store: Store, ids: Collection[str]) -> list[str]:
     groups = {store.manifest.sessions[i].group for i in ids}
     found = [(e, origin_of(artifact_of(uri, e).file)) for uri, e in store.manifest.files.items() if e.group in groups]
     specs = {e.spec for e, origin in found if origin is None and e.spec.startswith("hub:")}
-    return sorted(specs | {f"hub:{o.dataset}@{o.revision}" for _, o in found if o is not None})
+    return sorted(specs | {f"hub:{o.dataset}@{o.revision}" for _, o in found if o is not None and o.dataset})
 
 
 def markdown_table(names: tuple[str, str], rows: Iterable[tuple[str, int]]) -> list[str]:

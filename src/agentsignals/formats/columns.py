@@ -226,7 +226,7 @@ ROLES = {
     **dict.fromkeys(("system", "developer"), "instructions"),
 }
 """Who speaks, by every spelling of a role."""
-CALLS = ("tool_calls", "toolCalls", "tool_uses", "function_call")
+CALLS = ("tool_calls", "toolCalls", "tool_uses", "function_call", "function_calls")
 THOUGHTS = ("reasoning_content", "reasoningContent", "reasoning", "thinking", "thought")
 CALL_IDS = ("tool_call_id", "toolCallId", "call_id")
 _CALLS_IN_TEXT = ("<function=", "<tool_call>", "<invoke ", '"commands"')

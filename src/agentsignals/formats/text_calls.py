@@ -109,6 +109,22 @@ def _parameters(parts: list[str], quote: str) -> str:
     return msgspec.json.encode(parameters).decode()
 
 
+def python_calls(value: str) -> list[dict[str, Any]]:
+    """Return calls as Python writes them, `f(a=1)` a line or in a list, each as an object; none of any other text."""
+    calls: list[dict[str, Any]] = []
+    if len(value) > _PYTHON_CHARS:
+        return calls
+    with suppress(SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        said = [node.value for node in ast.parse(value.strip()).body if isinstance(node, ast.Expr)]
+        for call in said[0].elts if len(said) == 1 and isinstance(said[0], ast.List) else said:
+            if not isinstance(call, ast.Call):
+                return []
+            given = {str(n): ast.literal_eval(one) for n, one in enumerate(call.args)}
+            given |= {word.arg or "**": ast.literal_eval(word.value) for word in call.keywords}
+            calls.append({"name": ast.unparse(call.func), "arguments": given})
+    return calls
+
+
 def fenced_call(value: str) -> tuple[str, str] | None:
     """Return the words before the one fenced block that ends a message, and the block. None of any other message."""
     found = _FENCED.search(value) if value.count("```") == 2 else None

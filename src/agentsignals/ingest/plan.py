@@ -563,7 +563,7 @@ def _keys(trace_format: Format, claim: Claim, file: RawFile) -> tuple[str, ...]:
     keys = [f"{kind}:{printable_id(name)}" for kind, _, name in named if name]  # an id that is empty is nobody's
     if file.source == "hub" and trace_format.snapshots:
         keys.append(f"{_TWIN}{file.key}")
-    if trace_format.name == OUTCOME_TABLE and (origin := origin_of(file)) is not None:
+    if trace_format.name == OUTCOME_TABLE and (origin := origin_of(file)) is not None and origin.dataset:
         keys.append(f"{_OF_DATA_SET}{origin.dataset}")  # its splits and commits may repeat rows
     if claim.by_folder:
         keys.append(f"beside:{posixpath.dirname(file.uri)}")

@@ -66,14 +66,17 @@ CARD = "README.md"
 
 
 class Origin(Struct, frozen=True):
-    """The data set that a file is of: its name, its commit, and the part of it."""
+    """The data set that a file is of: its name, its commit, and the part of it. One that was saved to disk has neither
+    name nor commit."""
 
-    dataset: str
-    revision: str
+    dataset: str | None
+    revision: str | None
     config: str | None
     split: str | None
 
 
+_SPLITS = "dataset_dict.json"
+"""Lies beside the folders of splits that `datasets` saved to disk."""
 _IN_CACHE = re.compile(r"/datasets--((?:(?!--)[^/])+)--([^/]+)/snapshots/([0-9a-f]{7,64})/(.+)")
 _IN_HUB = re.compile(r"([^/@]+)/([^@]+)@([0-9a-f]{7,64}):(.+)", re.DOTALL)
 _SHARD = re.compile(r"(.+?)[-_.]\d{5}-of-\d{5}")
@@ -87,16 +90,19 @@ def origin_of(file: RawFile) -> Origin | None:
     """
     found = _IN_HUB.fullmatch(file.container) if file.source == "hub" else _IN_CACHE.search(file.uri)
     if found is None:
-        return None
+        if file.source != "local" or not file.uri.endswith(".arrow"):
+            return None
+        folder = Path(path_of(file.uri)).parent
+        return Origin(None, None, None, folder.name) if (folder.parent / _SPLITS).exists() else None
     owner, name, commit, path = found.groups()
     cached = repository_folder(f"{owner}/{name}") / "snapshots" / commit
-    folder = cached if file.source == "hub" else Path(path_of(file.uri).removesuffix(path))
-    for config, split, pattern in _configs_of(folder / CARD):
+    top = cached if file.source == "hub" else Path(path_of(file.uri).removesuffix(path))
+    for config, split, pattern in _configs_of(top / CARD):
         if fnmatchcase(path, pattern) or path.startswith(f"{pattern.rstrip('/')}/"):
             return Origin(f"{owner}/{name}", commit, config, split)
     *folders, stem = path.split("/")
     shard, word = _SHARD.match(stem), _SPLIT.search(stem)
-    split = shard[1] if shard is not None else word[1] if word is not None else None
+    split = shard[1] if shard is not None and shard[1] != "data" else word[1] if word is not None else None
     named = [folder for folder in folders if folder != "data"]
     if split is None and named and (word := _SPLIT.fullmatch(named[-1])) is not None:
         split = word[1]

@@ -38,7 +38,16 @@ from agentsignals.formats.rows import (
     schema_of,
     table,
 )
-from agentsignals.formats.text_calls import AgentMessage, Answered, Called, answer_of, call_of, fenced_call, results_of
+from agentsignals.formats.text_calls import (
+    AgentMessage,
+    Answered,
+    Called,
+    answer_of,
+    call_of,
+    fenced_call,
+    python_calls,
+    results_of,
+)
 from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import Artifact, Attempt, CallStatus, Session, Step, ToolCall, logged_time
 
@@ -569,8 +578,10 @@ _WELL, _BADLY = ("success", "ok", "completed", "done"), ("error", "failed", "fai
 
 
 def _objects_in(value: Any) -> list[dict[str, Any]]:
-    """Return the calls of a message: objects, or their JSON."""
-    value = tables.json_in(value) if isinstance(value, str) else value
+    """Return the calls of a message: objects, their JSON, or calls as Python writes them."""
+    if isinstance(value, str) and value:
+        read = tables.json_in(value)
+        value = python_calls(value) if read is None else read
     items = value if isinstance(value, list) else [value]
     items = [tables.json_in(item) if isinstance(item, str) else item for item in items]
     return [item for item in items if isinstance(item, dict)]
@@ -581,12 +592,13 @@ def _words(part: Any) -> str:
 
 
 def _is_fenced(messages: Messages) -> bool:
-    """Return whether the agent acts by the fenced block that ends its messages: its instructions show one, and most of
-    its messages end so and hold no call in another form."""
+    """Return whether the agent acts by the fenced block that ends its messages: its instructions show one, or a return
+    code answers it, and most of its messages end so and hold no call in another form."""
     roles = [tables.ROLES.get((tables.role_of(message) or "").lower()) for message in messages]
     texts = [_as_text(next((m[n] for n in (*tables.WORDS, *tables.INSTRUCTIONS) if m.get(n)), "")) for m in messages]
     answers = [n for n, role in enumerate(roles) if role == "agent"]
-    if not answers or not any("```" in text for text in texts[: answers[0]]):
+    is_shown = bool(answers) and any("```" in text for text in texts[: answers[0]])
+    if not is_shown and not any(text.startswith("<returncode>") for text in texts):
         return False
     acts = sum(fenced_call(texts[n]) is not None and not tables.has_calls(messages[n]) for n in answers)
     return acts >= _MOSTLY * len(answers)

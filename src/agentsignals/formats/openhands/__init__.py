@@ -80,7 +80,10 @@ def is_output(begin: bytes) -> bool:
     return _OUTPUT.match(begin) is not None
 
 
-_OUTPUT = re.compile(rb'\s*\{\s*"instance_id"\s*:\s*"[^"]{1,300}"\s*,\s*"attempt"\s*:\s*\d+\s*,\s*"test_result"\s*:')
+_OUTPUT = re.compile(
+    rb'\s*\{\s*"instance_id"\s*:\s*"[^"]{1,300}"\s*,\s*(?:"attempt"\s*:\s*\d+\s*,\s*"test_result"\s*:|'
+    rb'"test_result"\s*:\s*\{\s*"git_patch"\s*:)'
+)
 
 
 def folder_of(path: str) -> str:
@@ -104,7 +107,7 @@ def parent_folder(folder: str) -> str | None:
 FORMAT = Format(
     name="openhands",
     marks=(b'"execution_status"', b'"agent"', b'"source"', b'"max_iterations"', b'"test_result"'),
-    version=3,
+    version=4,
     claims=claims,
     unit=session_folder("events", "subagents"),
     profile=PROFILE,

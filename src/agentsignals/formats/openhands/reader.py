@@ -211,6 +211,7 @@ class Output(Struct, gc=False, kw_only=True):
     history: list[Raw] = field(default_factory=list)
     metrics: object = None
     error: object = None
+    metadata: object = None
 
 
 _ROUND = ".critic_attempt_"
@@ -220,34 +221,44 @@ _ROUND = ".critic_attempt_"
 def _evaluated(outputs: list[Input], reading: Reading) -> None:
     """Add the instances of a run, those that were handed in before the rounds that gave them."""
     known: dict[tuple[str, int], bool] = {}
+    judged: dict[tuple[str, int], Attempt] = {}
     for source in outputs:
         name = posixpath.basename(source.artifact.path).partition(".")[0]
         for line, output in lines(source.data, source.artifact, decoder(Output).decode):
             task, index = canonical(output.instance_id), max(1, whole(output.attempt) or 1) - 1
             saw(source.artifact, "repeated" if (task, index) in known else "output")
+            report = inside(output.test_result, "report")  # which the evaluation adds, in a copy of the file
+            solved = inside(report, "resolved") if inside(report, "error_eval") is not True else None
             if (task, index) in known:
+                if isinstance(solved, bool) and judged[task, index].reward is None:
+                    judged[task, index].reward = float(solved)
+                    judged[task, index].statements += source.states(f"report of {task}", ["reward"], line)
                 continue
             known[task, index] = _ROUND not in source.artifact.path
-            events = each(output.history, decoder(Event).decode, source.artifact)
+            history = [_of_sdk(item) for raw in output.history for item in _flat(raw)]
+            events = each(history, decoder(Event).decode, source.artifact)
             tally(source.artifact, "event", [event.kind[:80] if event is not None else None for event in events])
             files = [_File(source, event, n, line) for n, event in enumerate(events) if event is not None]
             billed, patch = msgspec.convert(output.metrics or {}, dict), inside(output.test_result, "git_patch")
             part = Attempt(
                 root=source.folder, attempt_index=index, task_id=task, goes_by=f"{name}/{task}",
                 is_handed_in=known[task, index] or None, cost_usd=amount(billed.get("accumulated_cost")),
-                exception=string(output.error),
+                exception=string(output.error), reward=float(solved) if isinstance(solved, bool) else None,
             )  # fmt: skip
+            judged[task, index] = part
             if any(handed_in and other == task for (other, _), handed_in in known.items()):
                 part.is_handed_in = known[task, index]
             used = inside(billed, "accumulated_token_usage")
             part.input_tokens, part.output_tokens = (
                 count(inside(used, f"{n}_tokens")) for n in ("prompt", "completion")
             )
-            if model := string(inside(used, "model")) or string(billed.get("model_name")):
+            named = inside(used, "model"), billed.get("model_name"), inside(output.metadata, "llm_config", "model")
+            if model := next(filter(None, map(string, named)), None):
                 part.observed["model_id"] = model
             if isinstance(patch, str) and (patch.strip() or part.exception is None):
                 part.patch, part.patch_text_bytes = patched_files(patch), len(patch.encode("utf-8", "replace"))
-            told = [n for n in ("cost_usd", "input_tokens", "output_tokens", "patch", "exception") if getattr(part, n)]
+            fields = ("reward", "cost_usd", "input_tokens", "output_tokens", "patch", "exception")
+            told = [n for n in fields if getattr(part, n) not in (None, "", [])]
             part.statements = source.states(f"output of {task}, attempt {index + 1}", [*told, "knobs.model_id"], line)
             if files:
                 folder = _Folder(f"{source.artifact.path}/{line}", files)
@@ -258,6 +269,46 @@ def _evaluated(outputs: list[Input], reading: Reading) -> None:
                 reading.sessions.append(session)
             reading.attempts.append(part)
             reading.keys.add(f"run:{part.goes_by}")
+
+
+def _flat(raw: Raw) -> list[Raw]:
+    """Return an event; or the action and the observation of a pair, as OpenHands wrote before 0.20."""
+    return decoded(raw, list[Raw]) or [raw] if bytes(raw)[:1] == b"[" else [raw]
+
+
+_TOOLS = {"run": "execute_bash", "edit": "str_replace_editor", "write": "write_file", "read": "read_file"}
+_ASIDE = ("system", "recall", "change_agent_state", "agent_state_changed", "null")
+
+
+def _of_sdk(raw: Raw) -> Raw:
+    """Return an event of OpenHands before its SDK, which has an action or an observation and no kind, as the SDK's."""
+    event = decoded(raw, dict[str, Any]) or {}
+    did, args = event.get("action"), event.get("args")
+    name = string(did) or string(event.get("observation"))
+    if name is None or "kind" in event:
+        return raw
+    told: dict[str, Any] = {
+        "id": str(event.get("id")),
+        "timestamp": event.get("timestamp"),
+        "source": event.get("source"),
+    }
+    tool = string(inside(event, "tool_call_metadata", "function_name")) or _TOOLS.get(name, name)
+    if name in _ASIDE:
+        told["kind"] = "ConversationStateUpdateEvent"
+    elif did is None:
+        codes = (inside(event, "extras", *path) for path in (("metadata", "exit_code"), ("exit_code",)))
+        seen = {"content": as_text(event.get("content")), "is_error": name == "error"}
+        seen["exit_code"] = next((code for code in codes if code is not None), None)
+        told |= {"kind": "ObservationEvent", "tool_call_id": f"c{event.get('cause')}", "observation": seen}
+    elif name == "message":
+        said = {"content": as_text(inside(args, "content")) or as_text(event.get("message"))}
+        told |= {"kind": "MessageEvent", "llm_message": said}
+    else:
+        given = {key: value for key, value in args.items() if key != "thought"} if isinstance(args, dict) else {}
+        call = {"name": tool, "arguments": msgspec.json.encode(given).decode()}
+        told |= {"kind": "ActionEvent", "tool_name": tool, "tool_call_id": f"c{event.get('id')}", "tool_call": call}
+        told["thought"] = as_text(inside(args, "thought"))
+    return Raw(msgspec.json.encode(told))
 
 
 class Evaluation(Struct, gc=False, kw_only=True):
