@@ -139,6 +139,7 @@ _BY_DESIGN = {
     "harbor/job results.tests": "a test without name and status neither passed nor failed",
     "kimi-cli/session message.payload.return_value.display": "what a person is shown beside the result",
     **{f"kimi-code/{name} agent.message.appended:message.message.content": _COPY for name in ("fork", "session")},
+    "kiro/cli data.content": "a message of an unknown kind, which is told as a whole",
     "kiro/client.json history[].assistant.ToolUse.tool_uses[].orig_args.operations": "the arguments, again",
     "kiro/client.json latest_summary": "it stands for the entries before: a compaction, whatever is in it",
     "lab-repository/mended.jsonl message.pieces": "the lab's own log, in which a piece is its text",

@@ -1,10 +1,11 @@
 """Kiro (and Amazon Q Developer CLI) conversations (design/formats.md#small-formats): one JSON document of
-user/assistant pairs, in a file or a row of its database.
+user/assistant pairs, in a file or a row of its database; and sessions of the newer command line, a message a line.
 
 Collectors leave most fields empty: no ids, times or results. Files of the client itself have tool results, times, the
 working folder, and text written in the person's or the agent's name.
 """
 
+import re
 from collections.abc import Iterator
 
 from agentsignals.formats import Ask, Claim, Database, Format, Held
@@ -86,9 +87,19 @@ DATABASES = (
 """The second is of Amazon Q and of Kiro's first versions."""
 
 
+_BEGINS = re.compile(rb'\s*\{\s*"version"\s*:\s*"v\d+"\s*,\s*"kind"\s*:')
+
+
+def is_log(data: bytes) -> bool:
+    """Return whether a file is a log of the newer command line."""
+    return _BEGINS.match(data) is not None
+
+
 def claims(head: Head) -> Claim | None:
-    """Recognize `conversation_id` (usually empty) and `history` of user/assistant pairs."""
+    """Recognize `conversation_id` (usually empty) and `history` of user/assistant pairs; a log or the facts on it."""
     document = head.document
+    if is_log(head.data) or (isinstance(document.get("session_id"), str) and "session_created_reason" in document):
+        return Claim(keys=[], by_folder=True)
     conversation_id, history = document.get("conversation_id"), document.get("history")
     if not isinstance(conversation_id, str):
         return None
@@ -104,5 +115,10 @@ def claims(head: Head) -> Claim | None:
 
 
 FORMAT = Format(
-    name="kiro", marks=(b'"conversation_id"',), version=4, claims=claims, database=DATABASES, profile=PROFILE
+    name="kiro",
+    marks=(b'"conversation_id"', b'"kind"', b'"session_created_reason"'),
+    version=5,
+    claims=claims,
+    database=DATABASES,
+    profile=PROFILE,
 )

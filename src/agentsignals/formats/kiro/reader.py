@@ -5,11 +5,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, field
 
+from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import spelled_number
 from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.documents import as_list, as_text, each, inside, string
-from agentsignals.formats.kiro import PROFILE
+from agentsignals.formats.head import HEAD_BYTES
+from agentsignals.formats.kiro import PROFILE, cli, is_log
 from agentsignals.formats.profile import READ
 from agentsignals.formats.records import decoded, decoder
 from agentsignals.model import Artifact, CallStatus, Step, ToolCall, logged_iso, logged_ms
@@ -232,4 +234,12 @@ def _text_and_status(raw: Raw) -> tuple[str, int | None]:
     return "\n".join(texts), code
 
 
-read = Reader.read
+def read(inputs: list[Input]) -> Reading:
+    """Read conversations, and sessions of the newer command line."""
+    documents, of_cli = list[Input](), list[Input]()
+    for source in inputs:
+        is_new = is_log(source.data) or b'"session_created_reason"' in bytes(source.data[:HEAD_BYTES])
+        (of_cli if is_new else documents).append(source)
+    reading = Reader.read(documents)
+    reading.sessions += cli.sessions(of_cli)
+    return reading

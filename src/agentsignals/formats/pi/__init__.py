@@ -113,13 +113,14 @@ _SESSION_FILE = re.compile(r"_([^_/\\]+)\.jsonl$")
 
 
 def claims(head: Head) -> Claim | None:
-    """Recognize a header of type `session` with the working folder and without a `harness` (that is HF STS).
+    """Recognize a header of type `session` with the working folder and without a `harness` (that is HF STS) or a
+    `delegationDepth` (that is DeepSeek's).
 
     A fork shares its parent's key, so that what it copied counts once. Forks of a fork share their first entry.
     """
     records = head.records
     header = next((r for r in records if r.get("type") == "session"), None)
-    if header is None or "harness" in header or not isinstance(header.get("cwd"), str):
+    if header is None or {"harness", "delegationDepth"} & header.keys() or not isinstance(header.get("cwd"), str):
         return None
     if not isinstance(header.get("id"), str) or any("harness" in r or "parentUuid" in r for r in records):
         return None
