@@ -181,7 +181,7 @@ def s3_address(text: str) -> S3Address:
     parts = _ADDRESS.fullmatch(text)
     if parts is None or _SIGNED.search(text):
         raise UsageError(
-            "An address in an object store is a bucket and a prefix, without credentials.",
+            "An s3:// address must be a bucket and a prefix, without credentials.",
             "Write s3://BUCKET or s3://BUCKET/PREFIX; credentials come from AWS_* variables or ~/.aws.",
         )
     return S3Address(parts["bucket"], parts["key"] or "")
@@ -201,7 +201,7 @@ def _s3_client(process: int) -> Any:
         from botocore.exceptions import BotoCoreError
     except ImportError as problem:
         raise UsageError(
-            "Object stores need botocore, which is not installed.", f"Install it: {install_command('s3')}"
+            "Reading s3:// needs botocore, which is not installed.", f"Install it: {install_command('s3')}"
         ) from problem
     settings = Config(
         connect_timeout=10,
@@ -215,7 +215,7 @@ def _s3_client(process: int) -> Any:
         return botocore.session.get_session().create_client("s3", config=settings)
     except (BotoCoreError, ValueError) as problem:
         raise UsageError(
-            f"The settings of AWS can't be used: {type(problem).__name__}.", "Check the AWS_* variables and ~/.aws."
+            f"The AWS settings can't be used: {type(problem).__name__}.", "Check the AWS_* variables and ~/.aws."
         ) from problem
 
 

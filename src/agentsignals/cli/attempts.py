@@ -148,7 +148,7 @@ def run_align(options: argparse.Namespace) -> int:
     if not 2 <= len(ids) <= alignment.MOST_RUNS:
         came = "One run" if len(ids) == 1 else f"{len(ids)} runs"
         raise UsageError(
-            f"{came} with tool calls found; align takes 2 to {alignment.MOST_RUNS}.",
+            f"{came} with tool calls found; align compares 2 to {alignment.MOST_RUNS}.",
             '`agentsignals query "SELECT task_id, count(*) FROM attempts GROUP BY 1"` lists the tasks.',
         )
     facts = {row["session_id"]: row for row in ask(connection, alignment.FACTS, {"ids": ids})}
@@ -241,7 +241,9 @@ _LISTED_DRIVERS, _REASONS, _WORTH, _ALL = 40, 6, 12, 1000
 
 def run_drivers(options: argparse.Namespace) -> int:
     if not 0 < options.false_discoveries < 1:
-        raise UsageError(f"--false-discoveries {options.false_discoveries:g} is not a share between 0 and 1.", "0.05")
+        raise UsageError(
+            f"--false-discoveries {options.false_discoveries:g} is not a share between 0 and 1.", "For example 0.05."
+        )
     made = agentsignals.drivers(
         selected_store(options),
         options.by,

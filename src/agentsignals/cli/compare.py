@@ -385,7 +385,7 @@ def run_compare(options: argparse.Namespace) -> int:
         parse_condition(condition)  # a slip is said before anything is read
     if options.junit and not options.fail_if:
         raise UsageError(
-            "--junit writes the result of a gate, and there is none.", "Add a gate: --fail-if 'regressions > 0'."
+            "--junit writes the result of --fail-if, which is missing.", "Add it: --fail-if 'regressions > 0'."
         )
     comparison = agentsignals.compare(
         selected_store(options),

@@ -32,7 +32,7 @@ def run_export(options: argparse.Namespace) -> int:
         print(json_text(plain) if options.json else table(["format", ""], offered))
         return 0
     if options.output is None:
-        raise UsageError("No output is named.", f"export --to {options.to} -o FOLDER")
+        raise UsageError("No output folder is named.", f"agentsignals export --to {options.to} -o FOLDER")
     writer = export.WRITERS.get(options.to)
     store = Store(options.store)
     _, matching = rows(store, f"SELECT session_id FROM sessions WHERE ({options.where})")  # noqa: S608  (the person's own SQL)
@@ -92,8 +92,8 @@ def run_share(options: argparse.Namespace) -> int:
     asked = [bool(options.session), options.team, options.check is not None]
     if sum(asked) != 1 or (options.check is None) == (options.out is None) or (options.pictures and not asked[0]):
         raise UsageError(
-            "Share one of: a session, --team, or --check FILE.",
-            "For example: share SESSION --out session.html",
+            "Give one of: a session, --team, or --check FILE.",
+            "agentsignals share SESSION --out session.html",
         )
     if options.session:
         path = sharing.free_path(options.out, ".html")

@@ -235,7 +235,7 @@ def run_completion(options: argparse.Namespace) -> int:
         import shtab
     except ImportError as problem:
         raise UsageError(
-            "Completion takes shtab, which is not installed.", f"Install it: {install_command('completion')}"
+            "Shell completion needs shtab, which is not installed.", f"Install it: {install_command('completion')}"
         ) from problem
     parser = build_parser()
     _files(parser, shtab)

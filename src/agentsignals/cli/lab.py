@@ -205,9 +205,11 @@ def run_agent(options: argparse.Namespace) -> int:
 
     model: ResidualModel | None = None
     if (options.model is None) == (options.server is None):
-        raise UsageError("Give either --model or --server.", "agentsignals lab agent --model FOLDER --out RUN")
+        raise UsageError(
+            "Give either --model or --server.", "For example: agentsignals lab agent --model FOLDER --out RUN"
+        )
     if options.server is not None and not options.server_model:
-        raise UsageError("--server needs --server-model.", "Give the name that the server has for the model.")
+        raise UsageError("--server needs --server-model.", "Add --server-model NAME: the model's name on that server.")
     if options.server is not None and options.directions is not None:
         raise UsageError(
             "--directions reads activations, which a server does not return.", "Give --model instead of --server."

@@ -105,24 +105,31 @@ def run_label(options: argparse.Namespace) -> int:
 def _check_label(options: argparse.Namespace) -> None:
     if options.by == _CLUSTERS or options.names or options.embedder or options.method:
         flags = f"--by {_CLUSTERS}, --names, --method and --embedder"
-        raise UsageError(f"{flags} belong to the task {_TOPIC}.", f"label {_TOPIC} --by {_CLUSTERS}")
+        raise UsageError(
+            f"{flags} only work with the task {_TOPIC}.", f"agentsignals labels label {_TOPIC} --by {_CLUSTERS}"
+        )
     writes, reads = options.export_batch is not None, options.import_batch is not None
     others = {"--from": options.source, "--export-gold": options.gold, "--dry-run": options.dry_run}
     foreign = [name for name, value in others.items() if value]
     if writes and reads:
-        raise UsageError("--export-batch writes a file, --import-batch reads one.", "One at a time.")
+        raise UsageError("--export-batch writes a file, --import-batch reads one.", "Give only one of them.")
     if (options.batch_form or options.again) and not writes:
-        raise UsageError("--batch-form and --again belong to --export-batch.", "Leave them out.")
+        raise UsageError("--batch-form and --again only work with --export-batch.", "Leave them out.")
     if (writes or reads) and foreign:
         raise UsageError(f"{foreign[0]} cannot be combined with --export-batch or --import-batch.", "Leave it out.")
     if (options.source is None) != (options.labeller is None):
-        raise UsageError("--from and --labeller belong together.", "label sentiment --from data/ --labeller qwen3")
+        raise UsageError(
+            "--from and --labeller need each other.",
+            "agentsignals labels label sentiment --from data/ --labeller qwen3",
+        )
     if options.source is not None and options.by is not None:
         raise UsageError("Labels come --from a file or --by a labeller, not both.", "Leave one out.")
     if options.gold is not None and options.source is not None:
-        raise UsageError("--from reads labels, --export-gold writes what has none.", "One at a time.")
+        raise UsageError("--from imports labels, --export-gold writes items to label.", "Give only one of them.")
     if options.gold is None and (options.sample is not None or options.seed is not None):
-        raise UsageError("--sample and --seed belong to --export-gold.", "label sentiment --export-gold gold.jsonl")
+        raise UsageError(
+            "--sample and --seed only work with --export-gold.", "Leave them out, or add --export-gold FILE."
+        )
     for name in ("limit", "sample", "concurrency", "per_minute", "window", "timeout"):
         number = getattr(options, name)
         if number is not None and number <= 0:
@@ -174,7 +181,7 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
         if not in_files:
             summary = judge(store, wanted, by, selection, bar, asked)
         elif not isinstance(by, ChatServer):
-            raise UsageError(f"{by.name} takes no batch files.", "They are for --by openai:MODEL, claude models too.")
+            raise UsageError(f"{by.name} takes no batch files.", "Use --by openai:MODEL, also for Claude models.")
         else:
             how_asked = {"window": options.window, "prompting": asked}
             if options.import_batch is not None:
@@ -281,8 +288,8 @@ def _export_gold(options: argparse.Namespace, wanted: Task) -> int:
 def _find_topics(options: argparse.Namespace) -> int:
     if options.by not in (None, _CLUSTERS):
         raise UsageError(
-            f"Topics are found by {_CLUSTERS}, not judged by {options.by}.",
-            f"label topic --by {_CLUSTERS} --names {options.by}",
+            f"{options.by} can only name topics, which {_CLUSTERS} finds.",
+            f"Use --by {_CLUSTERS} --names {options.by}.",
         )
     for name in _NOT_WITH_TOPICS:
         if getattr(options, name):
@@ -356,7 +363,7 @@ class _Terminal:
 
 def run_annotate(options: argparse.Namespace) -> int:
     if options.gold is not None and (options.sample is not None or options.seed is not None):
-        raise UsageError("--sample and --seed choose what --gold already names.", "Leave them out.")
+        raise UsageError("--sample and --seed draw items, but --gold already names a file of items.", "Leave them out.")
     if options.sample is not None and options.sample <= 0:
         raise UsageError(f"--sample {options.sample} is not above 0.", "Give a positive number.")
     wanted, person = task(options.task), annotation.name_of(options.person)
@@ -398,13 +405,17 @@ _EXCERPT = 100
 def run_agree(options: argparse.Namespace) -> int:
     wanted, first, others = task(options.task), options.first, options.others
     if not others and options.gold is None:
-        raise UsageError("Agreement needs a second labeller or --gold FILE.", "agree sentiment rules human:ann")
+        raise UsageError(
+            "Agreement needs a second labeller or --gold FILE.", "For example: labels agree sentiment rules human:ann"
+        )
     if options.settle is not None and options.gold is not None:
-        raise UsageError("--settle compares two labellers of the store.", "Leave --gold or --settle out.")
+        raise UsageError("--settle and --gold cannot be combined.", "Leave one of them out.")
     if options.gold is None and options.column is not None:
-        raise UsageError("--column belongs to --gold.", "Leave it out.")
+        raise UsageError("--column only works with --gold.", "Leave it out.")
     if options.settle is not None and len(others) != 1:
-        raise UsageError("--settle is for two labellers.", "agree sentiment human:ann human:ben --settle settle.jsonl")
+        raise UsageError(
+            "--settle needs two labellers.", "For example: labels agree sentiment human:ann human:ben --settle FILE"
+        )
     if len({first, *others}) <= len(others):
         raise UsageError("A labeller is named twice.", "Name different labellers.")
     if options.gold is not None:

@@ -188,7 +188,7 @@ class Tools:
             held = self._session(session)
         here = next((e for e in held.events if e.seq == seq), None)
         if here is None:
-            raise UsageError(f"No event {seq} in this session.", f"It has 0 to {len(held.events) - 1}.")
+            raise UsageError(f"This session has no event {seq}.", f"Its events are 0 to {len(held.events) - 1}.")
         call = next((c for c in held.tool_calls if c.seq == here.seq), None)
         told, parts = here, [here.kind, here.text or ""]
         if call is not None:
@@ -339,7 +339,7 @@ class Tools:
 
 def _up_to(limit: int, most: int) -> int:
     if limit < 1:
-        raise UsageError(f"limit is {limit}.", f"Give 1 to {most}.")
+        raise UsageError(f"limit is {limit}, which is out of range.", f"Give 1 to {most}.")
     return min(limit, most)
 
 

@@ -153,7 +153,7 @@ def run_scan(options: argparse.Namespace) -> int:
         if options.scanner or options.config:
             raise UsageError("--scanner and --sarif exclude each other.", "Give --scanner or --sarif.")
         if len(options.repositories) > 1:
-            raise UsageError("--sarif imports the report of one repository.", "Name one with --sarif.")
+            raise UsageError("--sarif imports the report of one repository.", "Name only one repository.")
         taken = ingest.import_sarif(options.repositories[0], Path(options.sarif), options.store, jobs=options.jobs)
         print(
             json_text(taken)
@@ -239,7 +239,7 @@ def run_discover(options: argparse.Namespace) -> int:
     if options.place == "repos":
         return _repositories(options)
     if options.names:
-        raise UsageError("Names select repositories only.", "Search the Hub with --search or --owner.")
+        raise UsageError("`discover hub` takes no names of repositories.", "Search the Hub with --search or --owner.")
     if options.limit is not None and options.limit < 0:
         raise UsageError(f"--limit {options.limit} is below 0.", "Give a number of data sets.")
     if options.untagged and not (options.search or options.owner or options.tag):

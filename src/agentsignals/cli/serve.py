@@ -35,7 +35,7 @@ def run_serve(options: argparse.Namespace) -> int:
         # What is watched: the sources named, else the folders of this machine that the store was read from.
         specs, gone = [] if options.no_watch else list(options.sources), list[str]()
         if elsewhere := [spec for spec in specs if not local.accepts(spec)]:
-            raise UsageError(f"{elsewhere[0]!r} is no file, folder or agent: nothing else is watched.", "`--no-watch`?")
+            raise UsageError(f"{elsewhere[0]!r} is no file, folder or agent.", "Name one to watch, or add --no-watch.")
         is_remote = server.snapshots.folder in disk.remote_stores  # each change would be sent to where it lies
         if not (options.no_watch or specs or is_remote):
             specs, gone = sources_of(server.snapshots.current().store.manifest)

@@ -152,12 +152,12 @@ def load(claims: str | Path) -> ClaimSet:
     path = SETS / f"{claims}.yaml" if str(claims) in names() else Path(claims)
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise ClaimsError(f"{path} has over {_MOST_BYTES:,} bytes.", "Split it.")
+            raise ClaimsError(f"{path} has over {_MOST_BYTES:,} bytes.", "Split it into smaller files.")
         content = path.read_bytes()
     except OSError as problem:
         raise UsageError(
-            f"No claims {str(claims)!r}: not a claim set and not a readable file ({problem.strerror}).",
-            f"The sets: {', '.join(names())}.",
+            f"No claims {str(claims)!r}: neither a built-in set nor a readable file ({problem.strerror}).",
+            f"Built-in sets: {', '.join(names())}.",
         ) from problem
     return parse(content, str(path))
 

@@ -100,7 +100,7 @@ def refuse_secrets(name: str, texts: Iterable[tuple[str, str]], guard: Guard) ->
     for place, text in texts:
         if kind := guard.kind(text):
             raise ExportError(
-                f"{name} was not written: a {kind} in {place} is not masked.",
+                f"{name} was not written: a secret ({kind}) in {place} is not masked.",
                 "Leave that session out with --where, and report the signal or format that holds it.",
             )
 

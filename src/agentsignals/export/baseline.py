@@ -25,7 +25,7 @@ def write(store: Store, ids: list[str], path: Path, choice: Choice, done: Export
     wanted = {i for i in ids if entries[i].context == context}
     if len(wanted) < FEWEST:
         raise ExportError(
-            f"{len(wanted)} sessions are no baseline: it would tell of single ones.", f"Choose {FEWEST} or more."
+            f"A baseline of {len(wanted)} sessions could reveal single ones.", f"Choose at least {FEWEST} sessions."
         )
     tables, connections = {}, dict[str | None, asking.Connection]()
     for n, (name, query) in enumerate(QUERY.items()):

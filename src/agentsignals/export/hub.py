@@ -49,7 +49,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
         originals = {u: e for u, e in files if e.format and e.group in groups}
         if shared := [u for u, e in originals.items() if e.group in others]:
             raise ExportError(
-                f"{len(shared):,} files hold sessions that were not chosen too.",
+                f"{len(shared):,} log files also contain sessions that were not chosen.",
                 "Choose whole files with --where, or write conversations with --transcripts sts.",
             )
     empty_folder(folder)

@@ -125,7 +125,7 @@ def team(ask: Ask) -> Team:
     by_cell, left_out = _cells(rows)
     if not by_cell:
         raise ExportError(
-            f"No week of an agent has {FEWEST} sessions: figures would tell of single ones.", "Collect more first."
+            f"No agent has a week of {FEWEST} sessions; fewer would reveal single ones.", "Collect more sessions first."
         )
     cells = [_cell(key, of_cell) for key, of_cell in sorted(by_cell.items())]
     agents = {row["session_id"]: (key[0], key[2]) for key, of_cell in by_cell.items() for row in of_cell}
@@ -166,7 +166,7 @@ def check(content: bytes) -> Team:
 
 
 def _refused(why: str) -> ExportError:
-    return ExportError(f"This is no team export without text: {why}.", "Don't hand it on; make it again.")
+    return ExportError(f"This is no team export without text: {why}.", "Do not share it. Export it again.")
 
 
 def _why_not(place: str, value: Any) -> str | None:

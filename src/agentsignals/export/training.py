@@ -489,7 +489,7 @@ def training_card(made: TrainingSet, choice: Choice, sources: list[str]) -> str:
 def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Exported) -> None:
     """Write README.md and data/train.jsonl. ExportError where no session has anything to train on."""
     if choice.kind not in KINDS:
-        raise UsageError(f"{choice.kind!r} is not a kind of training data.", f"--kind {' | '.join(KINDS)}")
+        raise UsageError(f"{choice.kind!r} is not a kind of training data.", f"Use --kind {' | '.join(KINDS)}.")
     redactor, made = choice.redactor, TrainingSet(kind=choice.kind, considered=len(ids))
     target = folder / "data" / "train.jsonl"
     empty_folder(folder)

@@ -101,7 +101,7 @@ def _addressed(place: str) -> Iterator[NamedRepository]:
         yield NamedRepository(f"https://github.com/{plain}")
     else:
         raise SourceError(
-            f"Nothing is found under {place!r}.",
+            f"No repository is found at {place!r}.",
             "Name a repository's folder or address, OWNER/NAME, a folder of clones, a text file with one a line, or a"
             " JSON file saved from a repository search.",
         )

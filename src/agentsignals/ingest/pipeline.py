@@ -683,7 +683,7 @@ def session_from_tail(path: Path | str, most_bytes: int = TAIL_BYTES) -> Session
     with open(path, "rb", buffering=0, opener=nonblocking) as file:
         seen = os.fstat(file.fileno())
         if not stat.S_ISREG(seen.st_mode):
-            raise FormatError(f"{path} is not a file.", "Name a transcript.")
+            raise FormatError(f"{path} is not a file.", "Name the log file of a session.")
         head = file.read(HEAD_BYTES)
         skipped = max(0, seen.st_size - most_bytes)
         file.seek(skipped)
@@ -704,12 +704,12 @@ def session_from_database(file: RawFile) -> Session:
 def _session(path: str, head: Head, data: bytes) -> Session:
     identified = identify(head)
     if identified is None:
-        raise FormatError(f"{path} is of no format that is known.", "`agentsignals doctor` names those there are.")
+        raise FormatError(f"The log format of {path} is not known.", "`agentsignals formats` lists the known ones.")
     trace_format = identified[0]
     artifact = Artifact(
         artifact_id="tail", source="local", path=path, format=trace_format.name, sha256="", bytes=len(data)
     )
     sessions = trace_format.read([Input(data, artifact)]).sessions
     if not sessions:
-        raise FormatError(f"{path} tells of no session yet.", "Try again when its agent has started.")
+        raise FormatError(f"{path} contains no session yet.", "Try again when its agent has started to work.")
     return max(sessions, key=lambda session: len(session.events))

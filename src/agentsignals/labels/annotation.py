@@ -38,7 +38,7 @@ def name_of(person: str) -> str:
     """A person's name as a labeller. UsageError when it is none."""
     bare = person.removeprefix(PREFIX).strip()
     if not bare or not bare.isprintable():
-        raise UsageError("A person needs a name.", "For example --as ann; the labels are human:ann's.")
+        raise UsageError("--as needs your name.", "For example --as ann: your labels are then stored as human:ann.")
     return PREFIX + bare
 
 

@@ -81,7 +81,9 @@ class Answers:
             raise self._unreadable(problem) from problem
 
     def _unreadable(self, problem: Exception) -> StoreError:
-        return StoreError(f"{self.path} can't be opened: {problem}.", "Move it away; what it held will be asked again.")
+        return StoreError(
+            f"{self.path} can't be opened: {problem}.", "Move it away. The model is then asked for its answers again."
+        )
 
     def get(self, key: str) -> Outcome | None:
         """Return a question's outcome of an earlier run; None when it was not asked."""

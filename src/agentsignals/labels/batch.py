@@ -357,7 +357,9 @@ def take(  # noqa: PLR0913  (as `run`, and where from)
                     elif isinstance(results.get(received[0], Failure("", "")), Failure):
                         results[received[0]] = received[1]
         except OSError as problem:
-            raise SourceError(f"{path} can't be read: {problem.strerror}.", "Name a file of results.") from problem
+            raise SourceError(
+                f"{path} can't be read: {problem.strerror}.", "Name a file of batch results."
+            ) from problem
     answers = Answers(store.folder / sidecars.LABELS_FOLDER)
     try:
         taking = _Results(by, window, results)
@@ -371,7 +373,7 @@ def take(  # noqa: PLR0913  (as `run`, and where from)
     summary.run_figures = {name: n for name, n in counts.items() if n}
     if results and not taking.used and not before:
         raise LabelError(
-            f"None of {len(results):,} results is of a question of {task.name} by {summary.labeller}.",
-            "Name the task, the model, --examples, --answers and --redact as they were when the batch was written.",
+            f"None of {len(results):,} results belongs to the task {task.name} and {summary.labeller}.",
+            "Give the same task, model, --examples, --answers and --redact as when the batch was written.",
         )
     return summary

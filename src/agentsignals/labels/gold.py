@@ -132,7 +132,7 @@ def write(path: Path | str, rows: Iterable[GoldRow], *, masked: bool = True) -> 
     """
     target = Path(path)
     if not is_gold(target):
-        raise UsageError(f"{target} is no gold file.", f"Its name ends in {' or '.join(SUFFIXES)}.")
+        raise UsageError(f"{target} is no file of labels.", f"Name a file that ends in {' or '.join(SUFFIXES)}.")
     held = list(rows)
     guard = Guard()
     for n, row in enumerate(held if masked else (), 1):
@@ -164,7 +164,7 @@ def write(path: Path | str, rows: Iterable[GoldRow], *, masked: bool = True) -> 
 def _raw(path: Path) -> Iterator[dict[str, Any] | str]:
     """The file's rows as they are; `unreadable` for what is none."""
     if not is_gold(path):
-        raise UsageError(f"{path} is no gold file.", f"Its name ends in {' or '.join(SUFFIXES)}.")
+        raise UsageError(f"{path} is no file of labels.", f"Name a file that ends in {' or '.join(SUFFIXES)}.")
     try:
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
             if path.suffix.lower() == ".csv":
@@ -184,7 +184,9 @@ def _raw(path: Path) -> Iterator[dict[str, Any] | str]:
                 if line.strip():
                     yield row if isinstance(row, dict) else "unreadable"
     except OSError as problem:
-        raise SourceError(f"{path} can't be read: {problem.strerror}.", "Name a gold file.") from problem
+        raise SourceError(
+            f"{path} can't be read: {problem.strerror}.", "Name a file of labels (.jsonl, .csv)."
+        ) from problem
 
 
 def _parsed(text: str | bytes) -> Any:
@@ -271,9 +273,9 @@ class GoldFile:
         self.path = Path(os.path.realpath(path))
         self._lock = Lock()
         if self.path.suffix.lower() != ".jsonl":
-            raise UsageError(f"{path} is no gold file that can be added to.", "Its name ends in .jsonl.")
+            raise UsageError(f"Labels cannot be added to {path}.", "Name a file that ends in .jsonl.")
         if not self.path.parent.is_dir() or self.path.is_dir():
-            raise SourceError(f"{path} can't be written.", "Name a file in a folder that is there.")
+            raise SourceError(f"{path} can't be written.", "Name a file in a folder that exists.")
         self._lines()
 
     def rows(self, task: Task) -> dict[Key, GoldRow]:
@@ -321,12 +323,14 @@ class GoldFile:
         except (OSError, StoreError) as problem:
             cause = problem if isinstance(problem, OSError) else problem.__cause__
             why = (cause.strerror if isinstance(cause, OSError) else None) or "another program is writing it"
-            raise SourceError(f"{self.path} can't be written: {why}.", "Nothing of it was changed.") from problem
+            raise SourceError(f"{self.path} can't be written: {why}.", "It was not changed.") from problem
 
     def _lines(self) -> list[bytes]:
         try:
             if self.path.stat().st_size > MOST_BYTES:
-                raise SourceError(f"{self.path} is larger than {MOST_BYTES >> 20} MB.", "Name a gold file.")
+                raise SourceError(
+                    f"{self.path} is larger than {MOST_BYTES >> 20} MB.", "Name a file of labels (.jsonl, .csv)."
+                )
             lines = self.path.read_bytes().splitlines(keepends=True)
         except FileNotFoundError:
             return []

@@ -87,7 +87,7 @@ def read_published(path: Path | str, task: str = TASK) -> Gold:
                 missing = [name for name in needed if name not in names]
                 if missing:
                     raise SourceError(
-                        f"{file} has no column {', '.join(missing)}.", f"Labels have {', '.join(needed)}."
+                        f"{file} has no column {', '.join(missing)}.", f"A file of labels needs {', '.join(needed)}."
                     )
                 wanted = [n for n in (*needed, f"{task}_reason", _TEXT) if n in names]
                 for batch in opened.iter_batches(columns=wanted):
@@ -98,7 +98,7 @@ def read_published(path: Path | str, task: str = TASK) -> Gold:
                         elif labels.setdefault((row.session_id, row.turn), row) is not row:
                             skipped["repeated"] += 1
         except (OSError, pa.ArrowException) as problem:
-            raise SourceError(f"{file} can't be read: {problem}.", "Labels come as Parquet.") from problem
+            raise SourceError(f"{file} can't be read: {problem}.", "Labels must be a Parquet file.") from problem
     return Gold(list(labels.values()), dict(skipped))
 
 

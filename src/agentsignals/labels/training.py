@@ -92,7 +92,9 @@ def examples(
     """The labelled messages of gold files that the task is about. UsageError where they are no messages. `encoder`:
     with their vectors."""
     if task.level != "turn" or not task.values or task.name not in RULES_BY_TASK:
-        raise UsageError(f"No classifier can be made for {task.name}.", f"Tasks: {', '.join(RULES_BY_TASK)}.")
+        raise UsageError(
+            f"No classifier can be trained for {task.name}.", f"Choose one of: {', '.join(RULES_BY_TASK)}."
+        )
     rows = [
         row
         for path in paths
@@ -144,7 +146,7 @@ def fitted(held: Sequence[Example], task: Task, share: float = 1.0, strength: fl
         )
     labels = [e.label for e in learnt]
     if len(set(labels)) < 2:
-        raise UsageError("The examples are all of one class.", "Label messages of two classes at least.")
+        raise UsageError("All labelled examples have the same label.", "Label messages with at least two labels.")
     try:
         from sklearn.feature_extraction import DictVectorizer  # noqa: PLC0415  (a second to load, only for training)
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
@@ -348,7 +350,7 @@ def trained(
     `paths`: the files that the examples are from."""
     if len({e.project for e in held}) < FEWEST_PROJECTS:
         raise UsageError(
-            "The examples are of too few projects to leave some out.", f"Label in {FEWEST_PROJECTS} at least."
+            "The examples come from too few projects.", f"Label messages of at least {FEWEST_PROJECTS} projects."
         )
     judged, curve = left_out(held, task)
     model = fitted(held, task)

@@ -46,7 +46,9 @@ def validate(gold_files: Iterable[Path | str] = ()) -> list[Figure]:
         of_file = [figure for name in BY_TASK for figure in _of_gold(Path(path), task(name))]
         if not of_file:
             columns = sorted(column for _, names in BY_TASK.values() for column in names)
-            raise SourceError(f"{path} has no labels to hold signals against.", f"Columns: {', '.join(columns)}.")
+            raise SourceError(
+                f"{path} has no column of labels to compare signals with.", f"Columns: {', '.join(columns)}."
+            )
         measured += of_file
     return sorted(measured, key=lambda f: (f.signal, f.truth != PLANTED, f.truth, f.value))
 

@@ -143,7 +143,10 @@ class Registry(Generic[Unit]):
         if unit is not None:
             return unit
         if place is not None:
-            raise UsageError(f"The {self.kind} {name!r} can't be used: {self.broken[place.name]}.", "Mend its package.")
+            raise UsageError(
+                f"The {self.kind} {name!r} can't be used: {self.broken[place.name]}.",
+                "Fix or remove the package that it comes from.",
+            )
         raise UsageError(*no_such(self.kind, name, self.places))
 
     def all(self) -> dict[str, Unit]:

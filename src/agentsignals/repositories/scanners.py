@@ -194,7 +194,7 @@ class Program:
             found = list(reader(msgspec.json.decode(output)))
         except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as unlike:
             raise ScanError(
-                f"{self.id} answered what is not understood: {unlike!r}.", "Its version may be too new."
+                f"The output of {self.id} is not understood: {unlike!r}.", "Its version may be too new."
             ) from None
         for name, finding in found:
             if (at := names.get(name)) is not None:
@@ -219,7 +219,7 @@ class Program:
         if done.returncode not in accepted:
             told = done.stderr.decode("utf-8", "replace")[-300:]
             message = "".join(c if c.isprintable() else " " for c in told).strip()
-            raise ScanError(f"{name} failed: {message or done.returncode}", "Run it alone to see why.")
+            raise ScanError(f"{name} failed: {message or done.returncode}", "Run it on its own to see why.")
         return done.stdout
 
 
@@ -345,5 +345,7 @@ def scanner(name: str, config: str | None = None) -> Scanner:
         return OwnRules() if name == OwnRules.id else Program(name)
     path = Path(config).expanduser().absolute()
     if not path.exists():  # semgrep would take a name for one of its registry's, and ask the network
-        raise UsageError(f"{config!r} is not a file or folder of rules.", "Use rule files; registries are not queried.")
+        raise UsageError(
+            f"{config!r} is not a file or folder of rules.", "Name files on this machine: rules are not downloaded."
+        )
     return Program(name, path)

@@ -130,7 +130,9 @@ def signal(  # noqa: PLR0913  (a declaration is a record)
         paragraphs = {head: " ".join(body.split()) for head, body in zip(sections[::2], sections[1::2], strict=True)}
         meaning, _, computation = (" ".join(part.split()) for part in text.partition("\n\n"))
         if not meaning:
-            raise CatalogError(f"{path} has no docstring.", "Its first paragraph is its meaning in the inventory.")
+            raise CatalogError(
+                f"The signal {path} has no docstring.", "Add one: its first paragraph says what it means."
+            )
         names = parameters or function.__code__.co_varnames[: function.__code__.co_argcount]
         needs = tuple(p for p in names if p not in _BUILT_IN)
         is_corpus = facts.get("level") == "corpus"

@@ -88,11 +88,11 @@ def _ordered(names: Collection[str], before: dict[str, Signal]) -> dict[str, Sig
             return
         if name in above:
             raise CatalogError(
-                f"Signals depend on each other: {' -> '.join((*above, name))}.", "Remove one dependency."
+                f"Signals depend on each other in a circle: {' -> '.join((*above, name))}.", "Remove one dependency."
             )
         if name not in DECLARED:
             raise CatalogError(
-                f"{above[-1]} needs {name!r}, which is not a signal.", "Needs are named by function name."
+                f"{above[-1]} needs {name!r}, which is not a signal.", "Write the name of the signal's function."
             )
         signal = DECLARED[name]
         for need in signal.needs:

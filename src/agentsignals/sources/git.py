@@ -181,7 +181,9 @@ def _fetched(address: str, ref: str, cache_key: str, wanted: Sequence[str], *opt
     if (parts.hostname or "").startswith("-") or any(not c.isprintable() for c in address):
         raise SourceError(f"{address!r} is not an address.", _HINT)
     if ref and not _REF.fullmatch(ref):
-        raise SourceError(f"{ref!r} is not a ref name.", "Name a branch, or a whole ref: refs/entire/checkpoints/v1.")
+        raise SourceError(
+            f"{ref!r} is not the name of a Git ref.", "Name a branch, or a whole ref: refs/entire/checkpoints/v1."
+        )
     name = hashlib.sha256(cache_key.encode()).hexdigest()[:24]
     folder = Path(platformdirs.user_cache_dir("agentsignals")) / "git" / name
     is_cached = (folder / "HEAD").is_file()

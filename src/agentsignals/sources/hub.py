@@ -160,7 +160,7 @@ def dataset_listing(name: str, revision: str) -> tuple[Listing, bool]:
     if cached is not None and (is_offline() or _OID.fullmatch(revision)):
         return cached, True
     if is_offline():
-        raise SourceError(f"{name!r} is not cached, and HF_HUB_OFFLINE is set.", "Run once with a network.")
+        raise SourceError(f"{name!r} is not downloaded yet, and HF_HUB_OFFLINE is set.", "Run once without it.")
     api = _hub().HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None)
     try:
         commit = str(api.dataset_info(name, revision=revision, expand=["sha"]).sha)

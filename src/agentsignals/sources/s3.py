@@ -48,7 +48,7 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
     try:
         first = next(listed)
     except StopIteration:
-        raise SourceError(f"{spec!r} holds no object.", "Find its prefix with `aws s3 ls`.") from None
+        raise SourceError(f"There is no file under {spec!r}.", "Find its prefix with `aws s3 ls`.") from None
     except network.s3_errors() as problem:
         raise SourceError(
             f"{spec!r} can't be listed: {network.s3_error_code(problem)}.",

@@ -342,7 +342,7 @@ class Store:
             import polars  # noqa: F401, PLC0415  (loaded when asked)
         except ImportError as problem:
             raise StoreError(
-                f"Frames need Polars, which cannot be loaded: {problem}.",
+                f"Data frames need Polars, which cannot be loaded: {problem}.",
                 f"Install it: {install_command('frames')}. Or use `store.sql(…)`, which needs no Polars.",
             ) from problem
         from agentsignals.store.query import run, with_connection  # noqa: PLC0415  (DuckDB is loaded when asked)
@@ -403,7 +403,7 @@ class Store:
             return next(read_sessions(self.folder, shard, full))
         except StopIteration:
             raise StoreError(
-                f"The session {full} is not in the shard {shard} that should hold it.", "Run `agentsignals doctor`."
+                f"The session {full} is missing from its part of the store ({shard}).", "Run `agentsignals doctor`."
             ) from None
 
     def read(self, ids: set[str]) -> Iterator[Session]:
@@ -499,7 +499,7 @@ class Store:
         manifest = self.manifest
         if entry.tables and not (self.folder / SHARDS_FOLDER / name).is_dir():
             raise StoreError(
-                f"A worker wrote the shard {name}, and it is not in {self.folder}.",
+                f"A worker process wrote {name}, but it is not in {self.folder}.",
                 "Workers on other machines need the store's folder under the same path.",
             )
         late_keys = self._with_shared_keys(sessions, files)

@@ -163,7 +163,10 @@ class Remote(_Model):
             self._tell = None
         body = msgspec.json.encode({"model": self._model, "input": texts, "encoding_format": "float"})
         if self._redacts and (kind := Guard().kind(body.decode())):
-            raise EmbedderError(f"A text would have sent a {kind} to {self._url}.", "Use an embedder on this machine.")
+            raise EmbedderError(
+                f"A text was not sent to {self._url}, because it contains a secret ({kind}).",
+                "Use an embedding model on this machine.",
+            )
         for tried in range(1, TRIES + 1):
             try:
                 return self._once(body, len(texts))
@@ -174,8 +177,8 @@ class Remote(_Model):
             except Busy as problem:
                 if tried == TRIES:
                     raise EmbedderError(
-                        f"{self._url} returned no vectors in {TRIES} tries: {problem}",
-                        "Finished vectors are kept. Run again to continue.",
+                        f"{self._url} returned no embeddings in {TRIES} tries: {problem}",
+                        "Finished ones are kept. Run again to continue.",
                     ) from problem
                 self._wait(min(LONGEST_WAIT_S, problem.wait_s or 0.5 * 2**tried))
         raise AssertionError("the last try raises")

@@ -307,7 +307,7 @@ def _filled(where: str, shard: Path, gone: Collection[str]) -> sqlite3.Connectio
         if "fts5" not in str(problem):
             raise
         raise StoreError(
-            "This Python's SQLite has no full-text search (FTS5).", "Use a Python that is built with it: most are."
+            "This Python's SQLite has no full-text search (FTS5).", "Use another Python: most are built with it."
         ) from problem
     endings = lru_cache(_MOST_WORDS)(_endings)  # forgotten with the shard
     with database:
@@ -403,7 +403,7 @@ def _asked(store: Store, shard: str, ask: Callable[[sqlite3.Connection], _Answer
     except sqlite3.DatabaseError as problem:
         raise StoreError(
             f"The index of {store.folder} can't be read: {problem}.",
-            f"Remove {store.folder / FOLDER}: it is made again.",
+            f"Remove {store.folder / FOLDER}; it is built again.",
         ) from problem
 
 
@@ -787,11 +787,11 @@ def search(  # noqa: PLR0913  (the options of the verb)
     StoreError or QueryError where the store can't be read.
     """
     if wrong := sorted(set(kinds) - set(KINDS)):
-        raise UsageError(f"{wrong[0]!r} is not a kind of passage.", f"Kinds: {', '.join(KINDS)}.")
+        raise UsageError(f"{wrong[0]!r} is not a kind of passage.", f"Use one of: {', '.join(KINDS)}.")
     if order not in get_args(Order):
-        raise UsageError(f"{order!r} is not an order.", f"Orders: {', '.join(get_args(Order))}.")
+        raise UsageError(f"{order!r} is not a sort order.", f"Use one of: {', '.join(get_args(Order))}.")
     if min(limit, start, most_hits) < 0:
-        raise UsageError("A negative number came where sessions or passages are counted.", "Give 0 or more.")
+        raise UsageError("The number of sessions or passages to list is negative.", "Give 0 or more.")
     store.refresh()
     question = parse_question(text)
     results = Results(text=text, notes=question.notes)

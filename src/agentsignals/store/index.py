@@ -452,7 +452,9 @@ class Manifest:
                 database.execute("BEGIN")
                 now = _state_in(database)
                 if now.mark != self.mark or now.purged > self.generation:
-                    raise StoreError(f"The store {self.folder} was written anew since it was opened.", "Open it again.")
+                    raise StoreError(
+                        f"The store {self.folder} was replaced by another run since it was opened.", "Open it again."
+                    )
                 return database.execute(sql, {"generation": self.generation, **values}).fetchall()
         except UnicodeEncodeError:  # half of a surrogate pair, which no text of the index has
             return []
@@ -629,7 +631,7 @@ class Manifest:
                     database.execute("BEGIN IMMEDIATE")
                     now = _state_in(database)
                     if (now.mark, now.generation) != (self.mark, self.generation):
-                        raise StoreError(f"Another run wrote the store {self.folder} meanwhile.", "Run again.")
+                        raise StoreError(f"Another run changed the store {self.folder} in the meantime.", "Run again.")
                     self._write(database, state, shards, gone)
                     database.execute("COMMIT")
             except sqlite3.Error as problem:
@@ -793,7 +795,7 @@ _GARBLED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQL
 def _cannot_read(folder: Path, problem: sqlite3.Error) -> StoreError:
     return StoreError(
         f"{folder / INDEX_FILE} can't be read: {problem}.",
-        "Run `agentsignals doctor --repair` to rebuild it from the shards.",
+        "Run `agentsignals doctor --repair` to rebuild it from the stored sessions.",
     )
 
 

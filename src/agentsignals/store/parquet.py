@@ -190,7 +190,7 @@ def unreadable(path: Path, problem: Exception) -> AgentSignalsError:
     words = " ".join(str(problem).split())[:200]
     return StoreError(
         f"{path} can't be read: {words}.",
-        "`agentsignals doctor` tells what is damaged; `doctor --repair` mends what can be mended.",
+        "`agentsignals doctor` lists the damage; `agentsignals doctor --repair` repairs what it can.",
     )
 
 

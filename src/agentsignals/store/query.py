@@ -165,7 +165,7 @@ def parse_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
     if tree is None:
         raise QueryError("The store is read only, and this is no SELECT.", _HINT)
     if len(tree) != 1:
-        raise QueryError(f"{len(tree)} statements came; one SELECT is allowed.", "Ask one question at a time.")
+        raise QueryError(f"The query has {len(tree)} statements.", "Give one SELECT at a time.")
     parts = list(inner_nodes(tree))
     _check(parts, tables)
     if explained is not None:
@@ -213,8 +213,8 @@ def _check(parts: list[dict[str, Any]], tables: Collection[str] | None) -> None:
                 name = f"{function.get('schema')}.{name}"
             if name not in _TABLE_FUNCTIONS:
                 raise QueryError(
-                    f"The table function {name!r} is not let through: a query reads the store's tables alone.",
-                    f"Those that are: {', '.join(sorted(_TABLE_FUNCTIONS))}.",
+                    f"The table function {name!r} is not allowed: a query reads only the store's tables.",
+                    f"Allowed are: {', '.join(sorted(_TABLE_FUNCTIONS))}.",
                 )
         if kind == "BASE_TABLE" and readable is not None:
             name, schema = str(part.get("table_name", "")).lower(), str(part.get("schema_name", "")).lower()
@@ -247,7 +247,7 @@ def _in_words(*, is_ours: bool = False) -> Iterator[None]:
         yield
     except duckdb.OutOfMemoryException as problem:
         raise out_of_memory(problem) or QueryError(
-            "The query needs more than half of this machine's memory, which is what it may take.",
+            "The query needs more than half of this machine's memory, which is the limit.",
             "Name the columns, filter, aggregate, or add LIMIT.",
         ) from problem
     except duckdb.Error as problem:

@@ -215,7 +215,7 @@ class LocalCopy:
         try:
             self.state = msgspec.json.decode((root / _STATE).read_bytes(), type=_State)
         except (OSError, msgspec.DecodeError) as problem:
-            raise StoreError(f"{root / _STATE} can't be read.", f"Remove {root}. It is fetched again.") from problem
+            raise StoreError(f"{root / _STATE} can't be read.", f"Remove {root}; it is downloaded again.") from problem
         self.bucket, prefix = network.s3_address(self.state.address)
         self.prefix = f"{prefix}/" if prefix else ""
 
@@ -281,7 +281,7 @@ class LocalCopy:
             if not is_condition_failed(problem) and network.s3_skip_reason(problem) != "file_gone":
                 raise
             raise StoreError(
-                f"Another run wrote the store {state.address} in the meantime, so this run committed nothing.",
+                f"Another run wrote the store {state.address} in the meantime, so this run saved nothing.",
                 "Run again.",
             ) from problem
         if state.etag:
@@ -297,7 +297,7 @@ class LocalCopy:
                 return etag
             raise
         raise StoreError(
-            f"The server of {state.address} takes no notice of conditions (If-None-Match), which keep two runs apart.",
+            f"The server of {state.address} ignores If-None-Match, so two runs could overwrite each other's work.",
             "Name a folder with --store, or another server.",
         )
 
@@ -336,7 +336,7 @@ class LocalCopy:
         with closing(network.s3_client().get_object(**self._place(f"blobs/{entry.digest}"))["Body"]) as body:
             data = body.read()
         if disk.digest(data) != entry.digest:
-            raise StoreError(f"{address}/blobs/{entry.digest} has other content.", "Analyze into another store.")
+            raise StoreError(f"{address}/blobs/{entry.digest} is damaged.", "Use another store with --store.")
         private_files.make_folder(target.parent)
         draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         private_files.write(draft, data)

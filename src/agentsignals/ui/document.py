@@ -15,7 +15,7 @@ from agentsignals.questions.findings import Reader, asking
 from agentsignals.questions.findings import findings as find
 from agentsignals.questions.formatting import MISSING, formatted, interval, singular, times
 from agentsignals.questions.question import Chart, Finding, Kind, Study, Table
-from agentsignals.questions.ranking import Answer, Findings
+from agentsignals.questions.ranking import MORE, Answer, Findings
 from agentsignals.questions.studies import STUDIES, study
 from agentsignals.questions.studies import studies as every_study
 from agentsignals.questions.summary import Summary, summary
@@ -309,7 +309,8 @@ def sure_of(answer: Answer) -> str:
     """State the confidence, the interval and n of a finding. Its q is in JSON and in the table `findings`."""
     word = next(word for least, word in _CONFIDENCE if answer.sureness >= least)
     low, high = answer.interval or (None, None)
-    parts = (f"{word} confidence", interval(low, high, "{:.1%}"), times(answer.n, "session"))
+    gap = "difference " if answer.unit.endswith(MORE) and answer.interval else ""
+    parts = (f"{word} confidence", gap + interval(low, high, "{:.1%}"), times(answer.n, "session"))
     return " · ".join(filter(None, parts))
 
 

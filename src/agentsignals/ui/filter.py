@@ -485,7 +485,7 @@ def behind(store: Store, key: str) -> Behind:
     name, _, figure = rest.partition(":")
     name, _, context = name.partition("@")
     if form != "study" or name not in studies() or not figure:
-        raise UsageError(f"{key[:200]!r} is not the key of a figure on this page.", f"Keys have the form {FORMS}.")
+        raise UsageError(f"{key[:200]!r} is not the key of a number on this page.", f"Keys have the form {FORMS}.")
     return _of_study(store, name, figure, _context(store, context))
 
 
@@ -573,7 +573,8 @@ def _of_candidate(store: Store, rest: str) -> Behind:
         whole = comparable(everything, by, base, only=[name], anyway=True)
     if name not in whole.groups or what not in ATTEMPTS:
         raise UsageError(
-            f"{rest[:200]!r} does not name a candidate's attempts.", f"WHAT is one of {', '.join(ATTEMPTS)}."
+            f"{rest[:200]!r} does not name a set of a candidate's attempts.",
+            f"End the key with one of: {', '.join(ATTEMPTS)}.",
         )
     counted = [(o.session_id, o.outcome or 0, 1) for o in ATTEMPTS[what](whole, name)]
     title = f"{redacted_in(name)}: {what.replace('_', ' ')}"

@@ -242,12 +242,12 @@ def checked(path: Path) -> Team:
     try:
         if path.stat().st_size > MOST_BYTES_TEAM_PAGE:
             raise SourceError(
-                f"{path} is too large for a team export.", "Check a file that `agentsignals share --team` wrote."
+                f"{path} is too large for a team export.", "Name a file that `agentsignals share --team` wrote."
             )
         content = path.read_bytes()
     except OSError as problem:
         raise SourceError(
-            f"Cannot read {path}: {problem.strerror}.", "Check a file that `agentsignals share --team` wrote."
+            f"Cannot read {path}: {problem.strerror}.", "Name a file that `agentsignals share --team` wrote."
         ) from problem
     if not content.lstrip().startswith(b"<"):
         return check(content)

@@ -318,7 +318,7 @@ def parsed(spec: str) -> tuple[str, str]:
     """The embedder's name and model out of `NAME[:MODEL]`. UsageError for what is none."""
     name, _, model = spec.partition(":")
     if name in _MODELS and not model:
-        raise UsageError(f"The embedder {name!r} came without a model.", f"Say {name}:MODEL.")
+        raise UsageError(f"The embedder {name!r} needs a model.", f"Write {name}:MODEL.")
     if name not in _MODELS and (model or name not in (*_LEXICAL, NONE)):
         choices = (*_LEXICAL, *(f"{n}:MODEL" for n in _MODELS), NONE)
         raise UsageError(*no_such("embedder", spec, choices))

@@ -37,15 +37,13 @@ class Run(Struct, frozen=True):
         if not path.is_file():
             return []
         if path.stat().st_size > _MOST_BYTES:
-            raise LabError(f"{path} has over {_MOST_BYTES:,} bytes.", "Published result files are far smaller.")
+            raise LabError(f"{path} has over {_MOST_BYTES:,} bytes.", "A published file of results is far smaller.")
         csv.field_size_limit(min(sys.maxsize, _MOST_BYTES))
         try:
             with path.open(newline="", encoding="utf-8") as file:
                 return list(csv.DictReader(file))
         except (csv.Error, UnicodeDecodeError) as problem:
-            raise LabError(
-                f"{path} can't be read: {problem}.", "It should be a CSV file of the published runs."
-            ) from problem
+            raise LabError(f"{path} can't be read: {problem}.", "Name a CSV file of the published runs.") from problem
 
     def answers(self) -> list[Row]:
         """Return the stored answers (`generation`) with what they were given under, in their order."""

@@ -144,13 +144,16 @@ def rescored(run: Run, evaluator: str) -> Iterable[Row]:
     published = answers if run.loop else run.rows("execution_scores")
     if published and len(published) != len(answers):
         raise LabError(
-            f"{run.name} has {len(answers)} answers and {len(published)} verdicts.", "One of each is wanted."
+            f"{run.name} has {len(answers)} answers and {len(published)} verdicts.",
+            "There must be one of each per task.",
         )
     verdicts: dict[tuple[str, str], Judged] = {}  # the same answer to the same task is run once: it is the same code
     for n, answer in enumerate(answers):
         task_id, text = answer.get("task_id", ""), answer.get("generation") or ""
         if task_id not in TASKS:
-            raise LabError(f"{run.name} has answers to {task_id!r}, no published task.", f"Those: {', '.join(TASKS)}.")
+            raise LabError(
+                f"{run.name} has answers to {task_id!r}, no published task.", f"Published are: {', '.join(TASKS)}."
+            )
         if (task_id, text) not in verdicts:
             verdicts[task_id, text] = judge(TASKS[task_id], text, evaluator)
         verdict = verdicts[task_id, text]

@@ -45,7 +45,9 @@ def stored_directions(run: Run) -> Stored | None:
     n, layers, width = (*named["vectors"].shape, 0, 0, 0)[:3]
     fits = named["emotions"].shape == (n,) and named["layers"].shape == (layers,)
     if not fits or named["neutral_mean"].shape != (layers, width) or named["vectors"].size > _MOST_VALUES:
-        raise LabError(f"The arrays in {path} have shapes that do not match.", "Use one of the published files.")
+        raise LabError(
+            f"The arrays in {path} have shapes that do not match.", "Use a directions file of the published study."
+        )
     return Stored(
         tuple(str(e) for e in named["emotions"]),
         tuple(int(layer) for layer in named["layers"]),
@@ -132,5 +134,5 @@ def _changes(run: Run, stored: Stored) -> NDArray[np.float64]:
 
 def _place(stored: Stored, emotion: str) -> int:
     if emotion not in stored.emotions:
-        raise LabError(f"There is no direction {emotion!r}.", f"Those stored: {', '.join(stored.emotions)}.")
+        raise LabError(f"The file has no direction for {emotion!r}.", f"It has: {', '.join(stored.emotions)}.")
     return stored.emotions.index(emotion)

@@ -456,7 +456,7 @@ def drive(search: Search, began: Callable[[Run], None] = lambda run: None) -> No
                 raise TuningError(
                     f"The last {silent} runs left no outcome: {'; '.join(result.without)}."
                     f" It ended with {run.exit_code}{last}",
-                    f"Look into {search.place(run)}. Repeat the command to continue from here.",
+                    f"Look at the files in {search.place(run)}. Repeat the command to continue from here.",
                 )
 
 
@@ -485,7 +485,8 @@ def _ran(search: Search, run: Run) -> tuple[int | None, float]:
         except OSError as problem:
             search.interrupted(run)
             raise TuningError(
-                f"{argv[0]!r} can't be started: {problem.strerror}.", "The plan's command begins with a program."
+                f"{argv[0]!r} can't be started: {problem.strerror}.",
+                "Check the plan's command: its first word must be a program.",
             ) from problem
         try:
             code: int | None = process.wait(plan.timeout_s)

@@ -124,39 +124,46 @@ def check(plan: Plan) -> None:
     for name, values in plan.knobs.items():
         if not _NAME.fullmatch(name) or name in _OURS:
             raise UsageError(
-                f"{name!r} can't be the name of a knob.", "Use letters, digits and _, but not task or run."
+                f"{name!r} can't be the name of a setting in [knobs].",
+                "Use letters, digits and _, but not task or run.",
             )
         texts = [value_text(value) for value in values]
         if not values or len(set(texts)) < len(texts) or len(set(values)) < len(values):
             raise UsageError(
-                f"The knob {name} has no values, or one twice.", "List each once; 1, 1.0 and true are one."
+                f"The setting {name} has no values, or one twice.", "List each value once; 1, 1.0 and true are equal."
             )
         if any("\0" in word for word in texts):
-            raise UsageError(f"A value of the knob {name} has a NUL character.", "No command takes one.")
+            raise UsageError(
+                f"A value of the setting {name} contains a NUL character.", "Remove it: no command accepts one."
+            )
         if name not in plan.default or value_text(plan.default[name]) not in texts:
-            raise UsageError(f"The default of the knob {name} is not among its values.", f"One of {', '.join(texts)}.")
+            raise UsageError(
+                f"The default of the setting {name} is not among its values.", f"Use one of {', '.join(texts)}."
+            )
     if odd := sorted(plan.default.keys() - plan.knobs.keys()) + sorted(plan.recorded_as.keys() - plan.knobs.keys()):
-        raise UsageError(f"{odd[0]!r} is not a knob.", f"There is {', '.join(plan.knobs)}.")
+        raise UsageError(f"{odd[0]!r} is not in [knobs].", f"It has {', '.join(plan.knobs)}.")
     if not 2 <= (n := prod(len(values) for values in plan.knobs.values())) <= MOST_CANDIDATES:
-        raise UsageError(f"The knobs make {n:,} candidates.", f"2 to {MOST_CANDIDATES:,}: remove values.")
+        raise UsageError(f"[knobs] has {n:,} combinations of values.", f"Allowed are 2 to {MOST_CANDIDATES:,}.")
     # Each placeholder must exist, each knob must be used, and no value may look like an option.
     if not plan.command or _PLACE.search(plan.command[0]):
-        raise UsageError("The command's first word is a program's name, without placeholders.", "")
+        raise UsageError(
+            "The plan's command does not begin with a program.", "Write its name first, without {placeholders}."
+        )
     templates = [*plan.command, *plan.environment.values()]
     used = {name for template in templates for name in _PLACE.findall(template)}
     known_names = {*plan.knobs, *_OURS}
     if odd := sorted(used - known_names):
         raise UsageError(
-            f"The command has {{{odd[0]}}}, which is not a knob.", f"There is {', '.join(sorted(known_names))}."
+            f"{{{odd[0]}}} in the command is not in [knobs].", f"Use one of: {', '.join(sorted(known_names))}."
         )
     if missing := sorted(known_names - used):
         raise UsageError(
-            f"{{{missing[0]}}} is not used in the command or its environment.",
-            "{run} is the run's output folder, {task} its task. A knob that is not used has no effect.",
+            f"{{{missing[0]}}} is used neither in the command nor in its environment.",
+            "Add it, or it has no effect. {run} is the run's output folder, {task} its task.",
         )
     if bad := [t for t in templates if "\0" in t] or [n for n in plan.environment if not _NAME.fullmatch(n)]:
         raise UsageError(
-            f"{bad[0]!r} can't be given to a command.", "Use no NUL. Variable names are letters, digits and _."
+            f"{bad[0]!r} can't be an environment variable.", "Use letters, digits and _ in its name, and no NUL."
         )
     options: dict[str, list[Any]] = {"task": [*plan.tasks, *plan.held_out], **plan.knobs}
     for word in plan.command:
@@ -165,20 +172,20 @@ def check(plan: Plan) -> None:
             if isinstance(value, str) and value.startswith("-"):
                 raise UsageError(
                     f"The value {value!r} would be read as an option of the command.",
-                    f"Write --option={word} as one word, so that it is not.",
+                    f"Write it into one word: --option={word}.",
                 )
     tasks, held_out = plan.parted()
     if not tasks or len({*tasks, *held_out}) < len(tasks) + len(held_out):
         raise UsageError(
-            f"The plan has {len(tasks)} tasks to search on, or one of them twice.",
+            f"The plan has {len(tasks)} tasks to search on, which is too few, or names one twice.",
             "Name each once. Tasks in held_out must not be in tasks.",
         )
     if any("\0" in task for task in (*tasks, *held_out)):
-        raise UsageError("A task's name has a NUL character.", "No command takes one.")
+        raise UsageError("The name of a task contains a NUL character.", "Remove it: no command accepts one.")
     if plan.budget.runs < 2 * len(held_out) + 2:
         raise UsageError(
-            f"A budget of {plan.budget.runs} runs is too small: {2 * len(held_out)} are for the confirmation"
-            f" (the winner and the default on {len(held_out)} held-out tasks).",
+            f"A budget of {plan.budget.runs} runs is too small: {2 * len(held_out)} are kept to confirm the result"
+            f" (best and default settings on {len(held_out)} held-out tasks).",
             "Raise budget.runs, or name fewer tasks in held_out.",
         )
     limits = {"budget.cost_usd": plan.budget.cost_usd, "budget.wall_time_s": plan.budget.wall_time_s}
@@ -186,9 +193,7 @@ def check(plan: Plan) -> None:
         if limit is not None and not (isfinite(limit) and limit > 0):
             raise UsageError(f"{name} is {limit}.", "Use a number above 0.")
     if not outcome_rule(plan.outcome).yes_or_no:
-        raise UsageError(
-            f"The outcome {plan.outcome!r} is a number; a search is over yes or no.", f"{plan.outcome}>=NUMBER"
-        )
+        raise UsageError(f"The outcome {plan.outcome!r} is a number, not yes or no.", f"Write {plan.outcome}>=NUMBER.")
 
 
 def value_text(value: Value) -> str:
@@ -249,7 +254,8 @@ class History:
                 line = decoder.decode(encoded)
             except msgspec.DecodeError as problem:
                 raise StoreError(
-                    f"Line {number} of {self.path} is not a search record: {problem}", "Use another --out."
+                    f"Line {number} of {self.path} is no record of a search: {problem}",
+                    "Use another folder with --out.",
                 ) from problem
             if isinstance(line, _Begun) and line.plan != plan.digest():
                 raise UsageError(

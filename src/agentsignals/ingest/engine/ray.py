@@ -84,7 +84,7 @@ def _joined(workers: int) -> Iterator[Any]:
         import ray  # noqa: PLC0415  (an extra, and heavy)
     except ImportError as problem:
         raise UsageError(
-            "The engine 'ray' takes Ray, which is not installed.", f"Install it: {install_command('ray')}"
+            "The engine 'ray' needs Ray, which is not installed.", f"Install it: {install_command('ray')}"
         ) from problem
     if ray.is_initialized():
         yield ray

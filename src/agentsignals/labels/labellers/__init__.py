@@ -112,7 +112,7 @@ def default_labeller(task: Task) -> str:
     if task.name in RULES_BY_TASK:
         return RULES
     raise UsageError(
-        f"No labeller that is shipped can judge {task.name}.",
+        f"No built-in labeller can label the task {task.name}.",
         f"Name a language model: agentsignals labels label {task.name} --by openai:MODEL@URL.",
     )
 

@@ -305,8 +305,8 @@ class ChatServer(Labeller):
                 self._hopeless = self._hopeless + 1 if outcome.failure in ("no_answer", "refused") else 0
                 if self._hopeless >= HOPELESS:
                     raise LabelError(
-                        f"{self.url} gave no answer to {HOPELESS} questions in a row: {outcome.detail}",
-                        "What it answered is kept; mend the server and run again to go on.",
+                        f"{self.url} failed on {HOPELESS} calls in a row: {outcome.detail}",
+                        "The answers so far are kept. Fix the server and run again to continue.",
                     )
 
         in_threads(answer, questions, self._threads, self._pace.stopped)
@@ -347,8 +347,8 @@ class ChatServer(Labeller):
                 if inquiry.is_formless and self._invalid >= self._most_invalid:
                     text = choice.message.content or choice.message.refusal or ""
                     raise LabelError(
-                        f"{self.url} gave {self._invalid} answers in a row that are none, for example {text[:300]!r}.",
-                        "Take a model that answers in JSON, or a server that holds it to a schema.",
+                        f"{self.url} gave {self._invalid} unusable answers in a row, for example {text[:300]!r}.",
+                        "Use a model that answers in JSON, or a server that enforces a JSON schema.",
                     )
             if outcome is not None:
                 return outcome
@@ -400,7 +400,7 @@ class ChatServer(Labeller):
             if self._timeouts >= max(2 * self._threads, HUNG):
                 raise LabelError(
                     f"{self.url} did not answer {self._timeouts} calls in a row within {self._timeout_s:g} s.",
-                    "See whether it runs; --timeout gives it longer, --concurrency 1 asks for one answer at a time.",
+                    "Check that it runs. --timeout gives it longer; --concurrency 1 asks for one answer at a time.",
                 )
 
     def _once(self, server: ModelServer, body: bytes, inquiry: Inquiry) -> Choice:

@@ -18,8 +18,8 @@ class Rules(LocalLabeller):
     def version(self, task: Task) -> str:
         if task.name not in RULES_BY_TASK:
             raise UsageError(
-                f"There are no rules for {task.name}.",
-                f"Rules do {', '.join(RULES_BY_TASK)}; a model does the others: --by openai:MODEL@URL.",
+                f"The task {task.name} cannot be labelled by rules.",
+                f"Rules label {', '.join(RULES_BY_TASK)}. For other tasks name a model: --by openai:MODEL@URL.",
             )
         return f"rules-{RULES_VERSION}"
 

@@ -114,13 +114,14 @@ def outcome_rule(name: str) -> OutcomeRule:
     signal = by_path(_SHORT.get(path, path))
     if signal.context == "product" or signal.level not in ("attempt", "session"):
         raise UsageError(
-            f"{signal.path} is not a signal of attempts.", "Run `agentsignals inventory --context eval` to list them."
+            f"{signal.path} is not a signal of eval attempts.",
+            "Run `agentsignals inventory --context eval` to list them.",
         )
     if test in (">=", "<=") and (_number(value) is None or signal.type not in _NUMERIC):
-        raise UsageError(f"{test} is for numbers; {signal.path} is a {signal.type}.", f"{signal.path}=VALUE")
+        raise UsageError(f"{test} is for numbers; {signal.path} is a {signal.type}.", f"Write {signal.path}=VALUE.")
     if not test and signal.type not in (*_NUMERIC, "bool"):
         raise UsageError(
-            f"{signal.path} is a {signal.type}, not a number and not yes or no.", f"Say {signal.path}=VALUE."
+            f"{signal.path} is a {signal.type}, not a number and not yes or no.", f"Write {signal.path}=VALUE."
         )
     return OutcomeRule(
         name=name.strip(), signal=signal.path, yes_or_no=bool(test) or signal.type == "bool", test=test, value=value

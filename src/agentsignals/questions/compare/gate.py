@@ -193,7 +193,7 @@ def parse_condition(condition: str) -> list[Term]:
     if len(condition) > _LONGEST:
         raise UsageError(
             f"A condition of {len(condition):,} characters is too long.",
-            f"Split it into conditions of up to {_LONGEST}.",
+            f"Split it: at most {_LONGEST} each.",
         )
     return [_term(part) for part in re.split(r"\band\b", condition)]
 
@@ -213,7 +213,7 @@ def _term(text: str) -> Term:
     if part["number"] is None:
         if FIGURES[name].of_candidate is None:
             raise UsageError(
-                f"{name!r} compares candidate and baseline, so the baseline has none.",
+                f"{name!r} already compares with the baseline, which has no value of its own.",
                 f"Compare it with a number: `{name} {match['sign']} 0.05`.",
             )
         factor = float(part["before"] or 1) * float(part["after"] or 1)
@@ -243,7 +243,10 @@ def gate(
             raise UsageError(f"The outcome {comparison.outcome} is {kind} and has no {name}.", f"Use {instead}.")
     names = [candidate.name for candidate in comparison.candidates]
     if baseline is None and len(names) > 1 and (comparison.baseline or "").lower() not in CALLED_BASELINE:
-        raise UsageError("A condition needs a baseline.", f"Add --baseline NAME. Candidates: {', '.join(names[:10])}.")
+        raise UsageError(
+            "The --fail-if condition compares with a baseline, and none is named.",
+            f"Add --baseline NAME. Candidates: {', '.join(names[:10])}.",
+        )
     judged = [c for c in comparison.candidates if c.name != comparison.baseline]
     if not judged and baseline is None:
         judged = list(comparison.candidates)

@@ -153,7 +153,10 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     determine the outcome. `fit`: fit models where possible.
     """
     if not rule.yes_or_no:
-        raise UsageError(f"{rule.name} is a number; drivers need a yes-or-no outcome.", f"--outcome '{rule.name}>=0.5'")
+        raise UsageError(
+            f"{rule.name} is a number; drivers need a yes-or-no outcome.",
+            f"Give a limit, such as --outcome '{rule.name}>=0.5'.",
+        )
     paths, excluded = eligible(rule.signal, keep)
     arms = compare.arms(rule, rows, by)
     attempts, left_out = _judged(arms)

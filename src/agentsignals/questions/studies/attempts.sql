@@ -148,7 +148,7 @@ ORDER BY session_id
 -- note: The reference solution (gold patch) is only one of several possible fixes.
 
 -- table: failures.examples
--- title: Examples of each class, with evidence
+-- title: Examples of each reason for failure, with evidence
 -- columns: class:code | because evidence | file:code | event:count | task:code | candidate:code | attempt:count
 --   | session:session
 -- of: attempts that failed or were aborted

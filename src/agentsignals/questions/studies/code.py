@@ -203,7 +203,7 @@ def coding_modes(inputs: Inputs) -> Outcome:
         findings.append(
             replace(bound, interval=interval).finding(
                 f"coding_modes.replayed.percent.{end}.median",
-                f"Median share of agent lines per session, {words}, as replayed ({_unknown(bounded)})",
+                f"Agent's share of a session's committed lines, median, {words}, from the edits ({_unknown(bounded)})",
                 _CODING_MODES_OF["replayed"],
                 "median of the sessions' bounds; the interval covers both bounds",
                 unit="percent of committed lines",

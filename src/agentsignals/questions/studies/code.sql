@@ -75,7 +75,7 @@ WHERE signal = 'user.region_re_edit_count'
 SELECT session_id, place, {started_at} FROM sessions ORDER BY session_id
 
 -- finding: coding_modes.percent.median
--- title: Median share of agent lines per session, as recorded
+-- title: Agent's share of a session's committed lines, median, as the data set records it
 -- note: the SWE-chat paper reports 73.3
 -- unit: percent of committed lines
 -- signals: chat.agent_percentage

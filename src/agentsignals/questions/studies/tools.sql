@@ -41,7 +41,7 @@ SELECT count(DISTINCT name) FROM tool_calls WHERE thread = 'main'
 
 -- finding: tools.entropy.median
 -- signals: corpus.tool_mix_entropy
--- title: Median tool entropy per session
+-- title: Median entropy of tool use per session
 -- unit: bits
 -- note: entropy measures how evenly tools are used: 0 is a single tool, 2 is four tools used equally often
 
@@ -86,7 +86,7 @@ GROUP BY ALL ORDER BY ALL
 -- note: the SWE-chat paper reports 22.5% (Table 5)
 
 -- finding: tool_categories.commands
--- title: Shell commands, in SWE-chat's categories
+-- title: Shell commands, as the SWE-chat paper counts them
 -- of: tool calls
 -- unit: share of calls
 -- note: the SWE-chat paper reports 33.3% (Table 5); searches by shell command are left out

@@ -256,7 +256,7 @@ def compare_page(snapshot: Snapshot, query: Query) -> Page:
         typed = query.text("weight")[:80]
         raise UsageError(
             f"{typed!r} is not a valid regression weight.",
-            "Use a number from 0.001 to 1000. 1 weighs a regression like a gain.",
+            "Use a number from 0.001 to 1000. With 1 a task lost counts like a task gained.",
         ) from problem
     whole = snapshot.kept(("arms", outcome, *by), lambda: arms_of(snapshot.store, outcome, by))
     base = base if base in whole.groups else ""  # one of other columns may still stand in the address

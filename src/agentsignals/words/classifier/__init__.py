@@ -291,18 +291,20 @@ def read(path: Path | str) -> Model:
     file = Path(path)
     try:
         if file.stat().st_size > MOST_BYTES:
-            raise SourceError(f"{file} is larger than {MOST_BYTES >> 20} MB.", "Name a file that training wrote.")
+            raise SourceError(f"{file} is larger than {MOST_BYTES >> 20} MB.", "Name the file of a trained classifier.")
         model = msgspec.json.decode(file.read_bytes(), type=Model)
     except OSError as problem:
-        raise SourceError(f"{file} can't be read: {problem.strerror}.", "Name a classifier's file.") from problem
+        raise SourceError(
+            f"{file} can't be read: {problem.strerror}.", "Name the file of a trained classifier."
+        ) from problem
     except msgspec.DecodeError as problem:
-        raise SourceError(f"{file} is no classifier: {problem}.", "Name a file that training wrote.") from problem
+        raise SourceError(f"{file} is no classifier: {problem}.", "Name the file of a trained classifier.") from problem
     n = len(model.classes)
     if n < 2 or len(model.intercept) != n or any(len(row) != n + 1 for row in model.weights.values()):
-        raise SourceError(f"{file} has not one weight for each class.", "Train it again.")
+        raise SourceError(f"{file} lacks weights for a class.", "Train the classifier again.")
     if model.features_version != VERSION:
         raise SourceError(
-            f"{file} counts features of version {model.features_version}, this package {VERSION}.", "Train it again."
+            f"{file} was trained for version {model.features_version}, not {VERSION}.", "Train the classifier again."
         )
     return model
 
