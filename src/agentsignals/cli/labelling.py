@@ -406,7 +406,7 @@ def run_agree(options: argparse.Namespace) -> int:
     wanted, first, others = task(options.task), options.first, options.others
     if not others and options.gold is None:
         raise UsageError(
-            "Agreement needs a second labeller or --gold FILE.", "For example: labels agree sentiment rules human:ann"
+            "Agreement needs a second labeller or --gold FILE.", "agentsignals labels agree sentiment rules human:ann"
         )
     if options.settle is not None and options.gold is not None:
         raise UsageError("--settle and --gold cannot be combined.", "Leave one of them out.")
@@ -414,7 +414,7 @@ def run_agree(options: argparse.Namespace) -> int:
         raise UsageError("--column only works with --gold.", "Leave it out.")
     if options.settle is not None and len(others) != 1:
         raise UsageError(
-            "--settle needs two labellers.", "For example: labels agree sentiment human:ann human:ben --settle FILE"
+            "--settle needs two labellers.", "agentsignals labels agree sentiment human:ann human:ben --settle FILE"
         )
     if len({first, *others}) <= len(others):
         raise UsageError("A labeller is named twice.", "Name different labellers.")

@@ -24,7 +24,7 @@ LEFT JOIN (
 ORDER BY a.task_id, model, agent, a.attempt_index, a.session_id
 
 -- finding: attempts.count
--- title: Attempts of eval runs
+-- title: Number of eval attempts
 -- of: attempts
 -- unit: attempts
 SELECT count(*) FROM attempts
@@ -49,7 +49,7 @@ SELECT count(DISTINCT task_id) FROM attempts
 SELECT count(*) FILTER (NOT has_transcript) FROM attempts
 
 -- finding: attempts.localized
--- title: First attempts that changed the right file
+-- title: First attempts whose first change was in a file of the reference solution
 -- of: attempts where this is known
 -- unit: share of attempts
 -- signals: behavior.localized_correct_file
@@ -58,7 +58,7 @@ FROM signals
 WHERE signal = 'behavior.localized_correct_file' AND absent IS NULL AND coalesce(attempt_index, 0) = 0
 
 -- finding: attempts.first_tool
--- title: First attempts that first opened a file they later changed
+-- title: First attempts that changed the first file they opened
 -- of: attempts where this is known
 -- unit: share of attempts
 -- signals: anticipation.first_tool_precision
@@ -222,10 +222,10 @@ FROM signals
 WHERE signal = 'user.session_outcome' AND (absent IS NULL OR absent = 'none_found')
 
 -- table: outcomes.kinds
--- title: How sessions ended, by what shows it
+-- title: How sessions ended, and what shows it
 -- columns: outcome | evidence | sessions:count | share:share | ends:share
 -- of: sessions that ended
 
 -- chart: outcomes.kinds
--- title: How sessions ended, by what shows it
+-- title: How sessions ended, and what shows it
 -- of: sessions that ended

@@ -155,7 +155,8 @@ ORDER BY session_id
 -- note: counted are the lines that the agent wrote since the previous commit of the session
 
 -- finding: survival.strict.rate
--- title: Lines by agents that the commit keeps, in the files it changed (equation 3 of the SWE-chat paper)
+-- title: Lines by agents that the commit keeps, of those the session did not overwrite, in the files it changed
+--   (equation 3 of the SWE-chat paper)
 -- of: lines
 -- note: counted are the lines that the agent wrote since the previous commit of the session
 
@@ -166,7 +167,8 @@ ORDER BY session_id
 --   count as lost
 
 -- finding: survival.window.rate
--- title: Lines by agents that the commit keeps, in all files (equation 3 of the SWE-chat paper)
+-- title: Lines by agents that the commit keeps, of those the session did not overwrite, in all files (equation 3 of the
+--   SWE-chat paper)
 -- of: lines
 -- note: counted are the lines that the agent wrote since the previous commit of the session; lines committed later
 --   count as lost

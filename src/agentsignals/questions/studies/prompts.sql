@@ -45,7 +45,7 @@ WHERE kind NOT IN ('attachment', 'plan_handoff', 'scripted_prompt') AND length(t
 -- study: people
 -- order: 240
 -- title: People
--- question: How do people correct their agents?
+-- question: How do people guide their agents?
 -- context: product
 
 -- name: people.later
@@ -97,7 +97,7 @@ ORDER BY count(*) DESC, 1 LIMIT 1
 
 -- chart: people.openings
 -- signals: corpus.first_message_pattern
--- title: First messages of sessions
+-- title: First messages of sessions, by kind
 -- of: first messages
 
 -- study: intents

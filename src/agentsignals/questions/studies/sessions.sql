@@ -176,7 +176,7 @@ FROM named_signals WHERE signal = 'chat.prompt_language' AND absent IS NULL
 GROUP BY ALL ORDER BY ALL
 
 -- finding: usage.turns.median
--- title: Median prompts per session with a prompt
+-- title: Median prompts per session, without sessions that have none
 -- of: sessions with a prompt
 -- unit: prompts
 SELECT median(n_prompts) FROM sessions WHERE n_prompts > 0
@@ -406,7 +406,7 @@ ORDER BY named.session_id, named.turn
 SELECT median(number) FROM signals WHERE signal = 'chat.turn_autonomy_s' AND absent IS NULL
 
 -- finding: turn_time.over_minute
--- title: Prompts with more than a minute of work
+-- title: Prompts on which the agent worked more than a minute
 -- of: prompts with an answer and a time
 -- unit: share of prompts
 -- signals: chat.turn_autonomy_s

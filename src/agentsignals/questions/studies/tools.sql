@@ -263,7 +263,7 @@ FROM named_signals JOIN sessions USING (session_id)
 WHERE signal = 'corpus.tool_class_mix' AND absent IS NULL ORDER BY session_id
 
 -- finding: tool_profiles.count
--- title: Working styles, by kinds of tools used
+-- title: Number of working styles found
 -- of: sessions of at least {fewest_styled} calls
 -- unit: styles
 -- signals: corpus.tool_class_mix
