@@ -209,7 +209,7 @@ def test_a_file_that_holds_other_sessions_too_does_not_leave(
     one, _ = sorted(Store(tmp_path / "store").manifest.sessions)
     arguments = ["--transcripts", "found", "--where", f"session_id = '{one}'", "--store", str(tmp_path / "store")]
     assert main(["export", "--to", "hub", "-o", str(tmp_path / "out"), "--quiet", *arguments]) == 1
-    assert "1 files hold sessions that were not chosen" in capsys.readouterr().err
+    assert "1 log files also contain sessions that were not chosen" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

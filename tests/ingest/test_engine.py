@@ -97,7 +97,7 @@ def test_a_task_that_ends_its_worker_is_done_in_parts(engine: str, tmp_path: Pat
 
 @every_engine
 def test_where_every_worker_dies_the_machine_is_broken(engine: str) -> None:
-    with pytest.raises(WorkerError, match="die whatever"):
+    with pytest.raises(WorkerError, match="processes crash"):
         results(engine, work, [("die",)], 1, lambda task: [])
 
 

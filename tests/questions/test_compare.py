@@ -282,10 +282,10 @@ def test_numbers_are_compared_by_their_means() -> None:
     ("outcome", "words"),
     [
         ("nonsense", "no signal 'nonsense'"),
-        ("patch_outcome_label", "say verification.patch_outcome_label=value"),
+        ("patch_outcome_label", "write verification.patch_outcome_label=value"),
         ("patch_outcome_label>=2", "is for numbers"),
         ("reward>=high", "is for numbers"),
-        ("dynamics.repetition_rate", "not a signal of attempts"),
+        ("dynamics.repetition_rate", "not a signal of eval attempts"),
     ],
 )
 def test_what_is_no_outcome_is_refused_with_a_way_out(outcome: str, words: str) -> None:

@@ -170,7 +170,7 @@ def test_a_near_copy_can_be_kept_what_reads_the_verdict_can_not(rows: Rows) -> N
     assert kept.near_copies == [] and LEAK in named(kept)
     with pytest.raises(UsageError, match="reads the verdict"):
         analysed(rows, keep=["verification.patch_outcome_label"])
-    with pytest.raises(UsageError, match="not a signal of attempts"):
+    with pytest.raises(UsageError, match="not a signal of eval attempts"):
         analysed(rows, keep=["user.user_turn_count"])
     gold = {e.signal: e.because for e in analysed(rows).excluded}
     assert gold["behavior.localized_correct_file"] == "reads the gold patch"

@@ -233,7 +233,7 @@ def test_a_key_opens_the_sessions_of_a_number(store: Store) -> None:
     assert made.title == "Tool calls that failed" and set(made.parts) == {"fine-1", EVIL_ID}
     assert made.words("fine-1") == "1 of 3 answered calls"
     classes = behind(store, "study:tools:tools.classes:test")
-    assert list(classes.parts) == ["fine-1"] and classes.title == "Calls by class: test"
+    assert list(classes.parts) == ["fine-1"] and classes.title == "Tool calls by kind: test"
     attempts = behind(store, "study:errors@eval:errors.rate")
     assert attempts.parts.keys().isdisjoint(made.parts)
 

@@ -142,7 +142,7 @@ def test_every_candidate_beside_the_baseline_is_asked() -> None:
 
 def test_the_baseline_must_be_named_where_there_are_several() -> None:
     made = compared(*arm("new", WORSE), *arm("old", BETTER))
-    with pytest.raises(UsageError, match="needs a baseline"):
+    with pytest.raises(UsageError, match="compares with a baseline"):
         gate(made, ["regressions > 0"])
     called = compared(*arm("new", WORSE), *arm("baseline", BETTER))
     assert gate(called, ["regressions > 0"]).ending == "failed", "one that its run calls so is named"
@@ -189,7 +189,7 @@ def test_a_candidate_under_other_limits_cannot_be_told_and_hides_no_failure() ->
         ("solve_rate < baseline - 5%", "is not a condition", "baseline"),
         ("solve_rate == 1", "is not a condition", "<="),
         ("solve_rate < 1 or p < 1", "is not a condition", "and"),
-        ("p < baseline", "the baseline has none", "p < 0.05"),
+        ("p < baseline", "already compares with the baseline", "p < 0.05"),
         ("cost_usd > -1 * baseline", "by -1", "above 0"),
         ("cost_usd > 0 * baseline", "by 0", "above 0"),
         ("cost_usd > 1e999", "too large", ""),

@@ -156,7 +156,7 @@ def test_two_writers_of_one_state_do_not_overwrite_each_other(store: Store) -> N
     taken_in(store, "000001-a", ["s1"])
     late = Store(store.folder)
     taken_in(store, "000002-b", ["s2"])
-    with pytest.raises(StoreError, match="meanwhile"):
+    with pytest.raises(StoreError, match="in the meantime"):
         late.save()
     assert set(Store(store.folder).manifest.sessions) == {"s1", "s2"}
 

@@ -455,7 +455,7 @@ def test_a_file_that_can_not_be_added_to_is_refused_at_once(tmp_path: Path, name
 
 def test_serve_says_at_once_that_a_file_is_none(told: Store, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--annotate", "gold.csv", "--port", "0", "--store", str(told.folder)]) == 2
-    assert "Its name ends in .jsonl" in capsys.readouterr().err
+    assert "Name a file that ends in .jsonl" in capsys.readouterr().err
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------

@@ -83,8 +83,11 @@ def _listed(server: Server, link: str) -> int:
 
 def test_the_first_page_answers_which_tool_where_the_cost_and_which_file(server: Server) -> None:
     said = text_of(server, "/")
-    assert "Most failed calls: Bash of claude-code , 16 of 32 (50.0%)" in said
-    assert "Highest share: shell of codex , 100.0% (7 of 7), among tools used in at least six sessions" in said
+    assert "The tool with most failed calls: Bash of claude-code , 16 of 32 (50.0%)" in said
+    assert (
+        "The tool that fails most often: shell of codex , 100.0% (7 of 7), among tools used in at least six sessions"
+        in said
+    )
     assert "$22.00 over 15 of 16 sessions with a cost" in said and "1 without a cost" in said
     assert "src/a.py : 6 edits in 2 sessions" in said
     assert "1 without a recorded time excluded" in said

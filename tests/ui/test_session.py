@@ -290,7 +290,7 @@ def test_what_is_unusual_has_its_place_among_how_many(tmp_path: Path) -> None:
         assert re.search(r"Unusual values .* highest of 31; median", far)
         assert re.search(r"\d+ of \d+ signals (is|are) in the highest or lowest", far)
     with serving(store_of(tmp_path / "few", *usual[:3], odd)) as server:
-        assert "Too few sessions to compare with." in words(page(server, "/session/odd"))
+        assert "There are too few sessions to compare this one with." in words(page(server, "/session/odd"))
 
 
 def test_a_signal_stands_along_the_session_by_turn_as_bars_and_as_a_table(tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_a_value_is_explained_with_its_place_its_rule_its_events_and_how_often_i
         assert "0.75 exact value 0.75 ratio; highest of 31 product sessions with a value; median 0" in told
         assert "turn 1, event 1 Bash make error" in told and "line 2" in told
         assert 'href="/session/odd/raw/1"' in rate and 'href="/session/odd?at=1#e1"' in rate
-        assert "Counted from the records of the trace" in told and "Some errors are probes." in told
+        assert "This value is counted from the records of the log" in told and "Some errors are probes." in told
         outcome = page(server, "/session/odd/explain/user.session_outcome")
         assert re.search(r"agreement|Against planted cases: the same for \d+% \d+–\d+% of \d+", words(outcome))
         assert 'href="/session/odd/explain/user.output_applied"' in outcome

@@ -40,7 +40,9 @@ def test_two_sessions_show_facts_signals_and_steps_that_lead_to_their_events(ser
     told = page(server, f"/sides?a=fine-1&b={quote(EVIL_ID, safe='')}")
     seen = Elements(told)
     assert (
-        "diverge for good" in seen.said and "pytest -q" in seen.said and "Largest differences in signals" in seen.said
+        "they go different ways" in seen.said
+        and "pytest -q" in seen.said
+        and "Largest differences in signals" in seen.said
     )
     links = [link for link in seen.all_of("href") if link.startswith("/session/fine-1?at=")]
     assert links and all(ask(server, link.partition("#")[0]).status == 200 for link in dict.fromkeys(links))
@@ -78,7 +80,7 @@ def test_a_page_without_two_sessions_asks_for_them(server: Server) -> None:
 
 def test_a_session_beside_itself_never_parts(server: Server) -> None:
     told = Elements(page(server, "/sides?a=fine-1&b=fine-1")).said
-    assert "The two never diverge" in told and "No numeric signal differs" in told
+    assert "All calls of the two are the same" in told and "No numeric signal differs" in told
 
 
 def test_numbers_are_ordered_by_the_share_of_the_store_between_them(tmp_path_factory: pytest.TempPathFactory) -> None:

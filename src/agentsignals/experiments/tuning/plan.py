@@ -163,7 +163,8 @@ def check(plan: Plan) -> None:
         )
     if bad := [t for t in templates if "\0" in t] or [n for n in plan.environment if not _NAME.fullmatch(n)]:
         raise UsageError(
-            f"{bad[0]!r} can't be an environment variable.", "Use letters, digits and _ in its name, and no NUL."
+            f"{bad[0]!r} can't be given to a command.",
+            "Remove NUL characters. Names of variables have letters, digits and _.",
         )
     options: dict[str, list[Any]] = {"task": [*plan.tasks, *plan.held_out], **plan.knobs}
     for word in plan.command:
