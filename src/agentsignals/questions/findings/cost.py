@@ -242,7 +242,7 @@ _SENT_AGAIN = "was spent on cache misses before the prompt cache expired"
 _CAUSES = (
     _Cause("rebuilt", "was spent rebuilding expired prompt caches", 0.0, _of_rebuilt),
     _Cause("missed", _SENT_AGAIN, 0.0, _of_missed),
-    _Cause("compaction", "was spent writing the context to the cache again after compactions", 0.0,
+    _Cause("compaction", "was spent writing the context again after compactions (summaries of a full one)", 0.0,
            lambda usd, _: Advice(_COMPACT, usd)),
     _Cause("carried_results", "was spent re-sending tool results with every later call", 0.25,
            lambda usd, _: Advice(_SHORTEN, usd)),
