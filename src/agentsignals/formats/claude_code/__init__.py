@@ -179,7 +179,7 @@ def sessions_of_another(head: Head) -> list[str]:
 FORMAT = Format(
     name="claude-code",
     marks=(b'"sessionId"', b'"leafUuid"', b'"snapshot"', b'"agentType"', b'"isSidechain"'),
-    version=12,
+    version=13,
     claims=claims,
     read=read_by("claude_code.reader"),
     unit=lambda path: path.partition("/subagents/")[0].removesuffix(".jsonl"),

@@ -179,7 +179,10 @@ _envelope = msgspec.json.Decoder(_Envelope).decode
 QUIET = frozenset(
     ("user", "assistant", "progress", "file-history-snapshot", "last-prompt", "permission-mode", "mode", "agent-name",
      "agent-color", "pr-link", "frame-link", "api-request", "api-request-blob", "api-request-shape", "tools-used",
-     "atis-latch")
+     "atis-latch", "api-request-resumed", "attribution-snapshot", "continued-in", "data-flow-incomplete",
+     "data-flow-records", "derived-from", "ended-by-model", "file-history-delta", "fork-context-ref",
+     "history-suppression", "hybrid-organization", "isolation-latch", "memory-mode", "observer-ref", "repl-mode",
+     "resume-head-vouch", "session-owner", "worktree-state")
 )  # fmt: skip
 """Record types without an event of their own. They are counted in the artifact's record_kinds."""
 ABOUT_SESSION = frozenset(("custom-title", "ai-title", "summary"))
