@@ -216,8 +216,12 @@ class DocumentReader(Conversation, Generic[D, M]):
     def _decode(cls, data: memoryview | bytes, artifact: Artifact) -> tuple[D, Messages[M]]:
         """Decode each message by itself, so that a malformed one costs only itself."""
         document = decoder(cls.document_type).decode(data)
-        decode = decoder(cls.message_type).decode
-        return document, messages_of(data, document.messages, lambda raw, _: decode(raw), artifact)
+        return document, messages_of(data, document.messages, lambda raw, _: cls.message(raw), artifact)
+
+    @classmethod
+    def message(cls, raw: memoryview | bytes) -> M:
+        message: M = decoder(cls.message_type).decode(raw)
+        return message
 
     def build(self) -> Session:
         self.begin()

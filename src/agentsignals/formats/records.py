@@ -5,9 +5,10 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 from math import isfinite
 from typing import Any, TypeVar, overload
 
@@ -278,6 +279,8 @@ def saw(artifact: Artifact, kind: str, times: int = 1) -> None:
     artifact.record_kinds[kind] = artifact.record_kinds.get(kind, 0) + times
 
 
+_RECORD = re.compile(r'(?<=[^\s:,\[])\{"')
+"""The beginning of an object that is no part of another."""
 _SPACE = re.compile(r"[\s\ufeff]*")
 
 
@@ -373,7 +376,8 @@ def _has_long_number(view: memoryview) -> bool:
 
 
 def _repaired_records(raw: bytes, artifact: Artifact, decode: Decode[T], broken: str) -> Iterator[T]:
-    """Yield what a lenient reader makes of a record: several objects on one line, lone surrogates, NaN."""
+    """Yield what a lenient reader makes of a record: several objects on one line, also after one that was cut or after
+    zeros, lone surrogates, NaN."""
     lenient = Lenient()
     text = lenient.text(raw)
     at = 0
@@ -383,7 +387,9 @@ def _repaired_records(raw: bytes, artifact: Artifact, decode: Decode[T], broken:
             value, at = lenient.value(text, at)
         except (ValueError, RecursionError):
             skip(artifact, broken)
-            return
+            lenient.odd.clear()
+            at = len(text) if broken == "cut_document" else _next_record(lenient, text, at)
+            continue
         try:
             record = fitted(value, decode, lenient.odd)
         except UNREADABLE:
@@ -394,6 +400,16 @@ def _repaired_records(raw: bytes, artifact: Artifact, decode: Decode[T], broken:
             yield record
         while at < len(text) and text[at] in " \t\r\n,":
             at += 1
+
+
+def _next_record(lenient: Lenient, text: str, at: int) -> int:
+    """Return where a record that can be read begins on a line after one that can't, or the end of the line."""
+    starts = (hit.start() for hit in islice(_RECORD.finditer(text, at), _MOST_REPAIRS))
+    for start in starts:
+        with suppress(ValueError, RecursionError):
+            lenient.value(text, start)
+            return start
+    return len(text)
 
 
 # Values of another type than the format's. A second pass, for records that can't be decoded as they are.

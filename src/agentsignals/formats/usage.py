@@ -92,7 +92,10 @@ def tokens_of(usage: Any, cached: Cached = "within") -> Tokens:
 
 
 def charge(step: Step, tokens: Tokens, zeros: bool = True) -> None:
-    """Set the tokens of a model call. Without `zeros` a cache or reasoning of 0 tokens stays absent."""
+    """Set the tokens of a model call. Without `zeros` a cache or reasoning of 0 tokens stays absent, and so do all of
+    a call that has none."""
+    if not zeros and not any(tokens):
+        return
     step.input_tokens, step.output_tokens, *others = tokens
     read, written, reasoning = others if zeros else [n or None for n in others]
     step.cache_read_tokens, step.cache_write_tokens, step.reasoning_tokens = read, written, reasoning

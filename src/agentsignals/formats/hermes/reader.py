@@ -11,7 +11,7 @@ from agentsignals.formats.documents import as_text, inside, string
 from agentsignals.formats.hermes import PROFILE
 from agentsignals.formats.records import decoded
 from agentsignals.formats.usage import close, tokens_of
-from agentsignals.model import CallStatus, logged_iso, logged_ms
+from agentsignals.model import CallStatus, logged_time
 
 
 class Message(Struct, gc=False, kw_only=True):
@@ -44,12 +44,6 @@ def _content(message: Message) -> tuple[object, ...]:
     return message.role, as_text(message.content), message.tool_call_id, str(message.tool_calls)
 
 
-def _time(stamp: object) -> int | None:
-    if isinstance(stamp, float | int) and not isinstance(stamp, bool):
-        return logged_ms(stamp * 1000)
-    return logged_iso(stamp) if isinstance(stamp, str) else None
-
-
 _ATTACHED = ("image_url", "input_image", "image")
 """Parts of a message that hold no words."""
 
@@ -59,7 +53,7 @@ class Reader(DocumentReader[Held, Message]):
 
     def begin(self) -> None:
         document, session = self.document, self.session
-        session.title, session.started_at = document.title, _time(document.session_start)
+        session.title, session.started_at = document.title, logged_time(document.session_start)
         self.builder.where(document.cwd, document.git_branch)
         self.left_from: int | None = None
         """The event from which the person went back."""
@@ -69,7 +63,7 @@ class Reader(DocumentReader[Held, Message]):
         self.is_subagent = document.platform == "subagent" or bool(document.parent_session_id and not document.usage)
 
     def at(self, message: Message) -> int | None:
-        return _time(message.timestamp)
+        return logged_time(message.timestamp)
 
     def take(self, message: Message) -> None:
         """Take a message. A compaction archives the messages so far and writes those that it keeps anew."""

@@ -9,12 +9,12 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import spelled_number
 from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import as_list, as_text, each, inside, string
+from agentsignals.formats.documents import as_list, as_text, inside, string
 from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.kiro import PROFILE, cli, is_log
 from agentsignals.formats.profile import READ
 from agentsignals.formats.records import decoded, decoder
-from agentsignals.model import Artifact, CallStatus, Step, ToolCall, logged_iso, logged_ms
+from agentsignals.model import CallStatus, Step, ToolCall, logged_iso, logged_ms
 
 
 class Result(Struct, gc=False):
@@ -105,9 +105,11 @@ class Reader(DocumentReader[ConversationFile, Entry]):
     list_key, noun = "history", "entry"
 
     @classmethod
-    def _decode(cls, data: memoryview | bytes, artifact: Artifact) -> tuple[ConversationFile, list[Entry | None]]:
-        document = decoder(ConversationFile).decode(data)
-        return document, each(document.messages, _entry, artifact)
+    def message(cls, raw: memoryview | bytes) -> Entry:
+        if bytes(raw[:1]) != b"[":
+            return super().message(raw)
+        pair = decoder(Pair).decode(raw)
+        return Entry(pair.user, pair.assistant)
 
     @staticmethod
     def role(message: Entry) -> str:
@@ -202,14 +204,6 @@ class Reader(DocumentReader[ConversationFile, Entry]):
 
 _USER_KINDS = {"Prompt": "prompt", "ToolUseResults": "results", "CancelledToolUses": "cancelled"}
 _AGENT_KINDS = {"ToolUse": "tool_use", "Response": "response"}
-
-
-def _entry(data: memoryview | bytes) -> Entry:
-    if bytes(data[:1]) == b"[":
-        pair = decoder(Pair).decode(data)
-        return Entry(pair.user, pair.assistant)
-    entry: Entry = decoder(Entry).decode(data)
-    return entry
 
 
 def _text_and_status(raw: Raw) -> tuple[str, int | None]:

@@ -13,11 +13,11 @@ from agentsignals.changes.hunks import Hunk, between, created, unified
 from agentsignals.formats import Input
 from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import Messages, Part, Snapshot, as_list, as_text, each, inside, string
-from agentsignals.formats.records import decoded, decoder, skip
+from agentsignals.formats.documents import Messages, Part, Snapshot, as_list, as_text, inside, string
+from agentsignals.formats.records import decoded, skip
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of, tokens_of_steps
 from agentsignals.formats.zed import PROFILE
-from agentsignals.model import Artifact, CallStatus, Step, ToolCall, logged_iso
+from agentsignals.model import CallStatus, Step, ToolCall, logged_iso
 
 
 class ToolUse(Struct, gc=False):
@@ -120,12 +120,8 @@ class Reader(DocumentReader[Thread, Message]):
                 skip(artifact, "bad_shape")
 
     @classmethod
-    def _decode(cls, data: memoryview | bytes, artifact: Artifact) -> tuple[Thread, list[Message | None]]:
-        def message(raw: memoryview | bytes) -> Message:
-            return Message(Resume=True) if bytes(raw) == b'"Resume"' else decoder(Message).decode(raw)
-
-        thread = decoder(Thread).decode(data)
-        return thread, each(thread.messages, message, artifact)
+    def message(cls, raw: memoryview | bytes) -> Message:
+        return Message(Resume=True) if bytes(raw) == b'"Resume"' else super().message(raw)
 
     @staticmethod
     def role(message: Message) -> str:
@@ -209,14 +205,14 @@ class Reader(DocumentReader[Thread, Message]):
                 self.tool_use(tool, results.pop(tool.id, None), step)
             self.uncalled(results)
             usage = self.document.request_token_usage
-            _charge(step, usage[place] if isinstance(usage, list) and place < len(usage) else None)
+            charge(step, _tokens(usage[place] if isinstance(usage, list) and place < len(usage) else None), zeros=False)
         elif message.role not in ("user", "system"):
             self.event("unknown", f"message of role {message.role}")
 
     def charge_last(self) -> None:
         """Set the tokens of the last model call before a prompt: the map of usage has one entry for each prompt."""
         if self.step is not None:
-            _charge(self.step, inside(self.document.request_token_usage, self.prompt_id or ""))
+            charge(self.step, _tokens(inside(self.document.request_token_usage, self.prompt_id or "")), zeros=False)
         self.step = None
 
     def tool_use(self, tool: ToolUse, result: ToolResult | None, step: Step) -> None:
@@ -271,12 +267,6 @@ def _tokens(usage: object) -> Tokens:
     """Return logged tokens. A missing figure is 0; where all are, nothing was counted."""
     tokens = tokens_of(usage if isinstance(usage, dict) else None, "apart")
     return Tokens(*(n or 0 for n in tokens[:4]))
-
-
-def _charge(step: Step, usage: object) -> None:
-    tokens = _tokens(usage)
-    if any(tokens):
-        charge(step, tokens, zeros=False)
 
 
 def _mention(block: Block) -> str:
