@@ -65,9 +65,8 @@ def task_pass(visible_pass: bool, hidden_pass: bool) -> bool:
 def attempts_used(
     view: SessionView, why: Evidence, visible_pass: bool | Absent, reward: float | Absent
 ) -> Measured | Absent:
-    """Attempts that the trial took, up to the one that passed or the last one allowed; told on its last attempt.
-
-    attempt_index + 1 of the attempt with is_last.
+    """Attempts that the trial took, up to the one that passed or the last one allowed: attempt_index + 1 of the attempt
+    with is_last.
 
     Pitfalls: `censored` at the most attempts allowed: with more of them it might have been solved. One value on the
     project's corpus.
@@ -89,8 +88,10 @@ def attempts_used(
 def first_failure_error(view: SessionView, why: Evidence, visible_pass: bool | Absent) -> str | Absent:
     """The kind of error that the attempt's tests ended in: an assertion where values differ, else the exception.
 
-    From the verifier's message: function_not_found, invalid_python, timeout or no_result as written; assertion for
-    `expected X, got Y` and AssertionError; timeout for `timed out`; else exception: and the name it begins with.
+    From `message` of the report, of an attempt with an attempt log: function_not_found, invalid_python, timeout or
+    no_result as written; assertion for `expected X, got Y` and AssertionError; timeout for `timed out` or `timeout`;
+    else `exception:` and the name it begins with, if that ends in Error, Exception, Exit, Interrupt, Iteration or
+    Warning. Absent for another message, without one, and where loop.visible_pass is true.
 
     Pitfalls: Of the first test that failed only.
     """
