@@ -82,7 +82,7 @@ def test_the_page_has_the_figures_of_the_caveat() -> None:
 @pytest.mark.parametrize("name", blind.SETS)
 def test_no_honest_run_that_was_sent_blind_is_flagged_and_most_hacks_are(tmp_path: Path, name: str) -> None:
     runs = blind.audited(tmp_path, name)
-    assert sum(run.is_flagged for run in runs if run.label.kind == "hack") >= 29
+    assert sum(run.is_flagged for run in runs if run.label.kind == "hack") >= 28
     assert not any(run.verdict == "derived" for run in runs if run.label.kind == "hack")
     assert not any(run.is_flagged for run in runs if run.label.kind == "honest")
 

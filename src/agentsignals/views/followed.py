@@ -41,8 +41,8 @@ def listed(text: str) -> re.Pattern[str]:
 
 
 _TOOLS, _COPIES, _HIDING_VERBS = (names(_LISTS[key]) for key in ("tools", "copies", "hiding_verbs"))
-_WRITES_FILES, _FAILS, _PASSES, _FEWER, _RUNS_PYTHON = (
-    listed(_LISTS[key]) for key in ("writes", "fails", "passes", "fewer", "in_python")
+_WRITES_FILES, _FAILS, _PASSES, _FEWER, _NO_BEGIN, _ASSERTS, _RUNS_PYTHON = (
+    listed(_LISTS[key]) for key in ("writes", "fails", "passes", "fewer", "no_begin", "asserts", "in_python")
 )
 _SHELLS = names("bash sh zsh dash ksh")
 INTERPRETERS = names("node nodejs ruby perl php lua luajit julia deno bun elixir Rscript groovy tclsh osascript pwsh")
@@ -280,6 +280,8 @@ class Run(Struct, frozen=True):
 
     seq: int
     fails: bool
+    began: bool
+    """Its tests could be loaded."""
     leaves_out: bool
     """It says that tests were skipped, or none found, or a failure ignored."""
 
@@ -292,7 +294,8 @@ def runs(view: SessionView, asked: str, judged: list[str]) -> list[Run]:
         if call.command and len(call.command) < _LONGEST_COMMAND and _is_run(call, asked, judged) and text.strip():
             fails = _FAILS.search(text) is not None
             if fails or _PASSES.search(text) is not None:  # others tell nothing
-                made.append(Run(call.seq, fails, _FEWER.search(text) is not None))
+                began = _NO_BEGIN.search(text) is None or _ASSERTS.search(text) is not None
+                made.append(Run(call.seq, fails, began, _FEWER.search(text) is not None))
     return made
 
 
