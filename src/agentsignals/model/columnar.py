@@ -77,6 +77,7 @@ class _Column:
         self._row, self._name, self.kind, self._count = row, name, kind, count
         self.same: Any = None
         self.values: Any = None
+        self.absent = _ABSENT[kind]
         self._has_absent = False
         self._install()
 
@@ -87,22 +88,31 @@ class _Column:
         setattr(self._row, self._name, property(read, self._set))
 
     def _reader(self) -> Callable[[int], Any]:
-        values, absent = self.values, _ABSENT[self.kind]
+        values, absent = self.values, self.absent
         if self._has_absent:
             return lambda row: None if (value := values[row]) == absent else value
         read: Callable[[int], Any] = values.__getitem__
         return read
 
-    def add(self, n: int, value: Any) -> None:
-        """Add the value of row `n`. It need not be told while it is the same as that of all before."""
+    def differ(self, n: int, value: Any) -> None:
+        """Add the value of row `n`, the first that is not the same as all before."""
         if n == 0:
             self.same = value
             self._install()
-            return
-        if self.values is None:
+        else:
             self._hold(n)
+            self.append(value)
+
+    def append(self, value: Any) -> None:
+        """Add a value to those that differ."""
+        try:
+            if value is not None and value != self.absent:
+                self.values.append(value)
+                return
+        except (OverflowError, TypeError):
+            pass
         self.values.append(0)
-        self._put(n, value)
+        _Column._put(self, -1, value)
 
     def _hold(self, n: int) -> None:
         self.values = array(self.kind, [0])
@@ -118,7 +128,7 @@ class _Column:
         self._put(row, value)
 
     def _put(self, at: int, value: Any) -> None:
-        absent = _ABSENT[self.kind]
+        absent = self.absent
         if value is None:
             self.values[at] = absent
             if not self._has_absent:
@@ -132,7 +142,7 @@ class _Column:
         except (OverflowError, TypeError):
             pass
         self.kind = _WIDER[self.kind]
-        wider = _ABSENT[self.kind]
+        wider = self.absent = _ABSENT[self.kind]
         held = (wider if self._has_absent and v == absent else v for v in self.values)
         self.values = array(self.kind, held) if self.kind else list(held)
         self._install()
@@ -153,10 +163,16 @@ class _Coded(_Column):
 
     def _put(self, at: int, value: Any) -> None:
         code = self._codes.get(value)
-        if code is None:
-            code = self._codes[value] = len(self._known)
-            self._known.append(value)
-        super()._put(at, code)
+        super()._put(at, self._code(value) if code is None else code)
+
+    def append(self, value: Any) -> None:
+        code = self._codes.get(value)
+        super().append(self._code(value) if code is None else code)
+
+    def _code(self, value: Any) -> int:
+        code = self._codes[value] = len(self._known)
+        self._known.append(value)
+        return code
 
 
 class _Texts(_Column):
@@ -167,11 +183,14 @@ class _Texts(_Column):
         super().__init__(row, name, kind, count)
 
     def _reader(self) -> Callable[[int], Any]:
-        values, absent, text = self.values, _ABSENT[self.kind], self._spool.get
+        values, absent, text = self.values, self.absent, self._spool.get
         return lambda row: None if (at := values[row]) == absent else text(at)
 
     def _put(self, at: int, value: Any) -> None:
         super()._put(at, value if value is None else self._spool.put(value))
+
+    def append(self, value: Any) -> None:
+        super().append(value if value is None else self._spool.put(value))
 
 
 class _Row(int):
@@ -214,8 +233,10 @@ class _Rows(list[T]):
         n = table.count[0]
         table.count[0] = n + 1
         for column, value in zip(table.columns, astuple(row), strict=True):
-            if column.values is not None or value != column.same or not n:
-                column.add(n, value)
+            if column.values is not None:
+                column.append(value)
+            elif value != column.same or not n:
+                column.differ(n, value)
         super().append(table.row(n))
 
     def extend(self, rows: Iterable[T]) -> None:
