@@ -434,7 +434,7 @@ def measured(name: str, folder: Path, megabytes: float, limits: bool) -> list[st
         held = sum(p.stat().st_size for p in sources.rglob("*") if p.is_file()) / 1e6
         if limits:
             lines = []
-            for space in (200, 400, 600, 1_000):
+            for space in (100, 150, 200, 400):
                 _, _, code, words = run(sources, folder / "store", space * 2**20)
                 lines.append(f"{name:15} {held:6.0f} MB in {space:5} MB: {code} {' '.join(words.split())[-300:]}")
             return lines

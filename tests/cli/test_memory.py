@@ -10,12 +10,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import OutOfMemory, StoreError, is_out_of_memory, out_of_memory
+from agentsignals.sources import RawFile, local
 from agentsignals.store import parquet
 from tests.claude import Log
 from tests.labels.stores import session_id
@@ -154,3 +156,22 @@ def test_under_a_limit_no_copy_outlives_the_program(ends: str, tmp_path: Path) -
             time.sleep(0.05)
         else:
             assert not Path(f"/proc/{copy}").exists()
+
+
+def test_a_file_that_no_memory_is_left_for_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def contents(file: RawFile, handle: IO[bytes], size: int, limit: int | None) -> bytes:
+        if limit is None:
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+        return handle.read(limit)
+
+    log = Log(session_id(0))
+    log.user("hello")
+    (tmp_path / "a.jsonl").write_bytes(log.data())
+    monkeypatch.setattr(local, "contents", contents)
+    assert main(["analyze", str(tmp_path / "a.jsonl"), "--store", str(tmp_path / "store"), "--jobs", "1"]) == 1
+    told = capsys.readouterr().err
+    assert "not enough memory: " in told
+    assert "ulimit -v" in told
+    assert "No session was found" in told

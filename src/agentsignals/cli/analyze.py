@@ -73,6 +73,10 @@ def run_analyze(options: argparse.Namespace) -> int:
         summary, store = pipeline.analyze_into(
             options.sources, options.store, tell=tell, progress=bar, so_far=bar.heard, **settings
         )
+    for what, n in summary.internal_errors.items():
+        often = f" ({n:,} times)" if n > 1 else ""
+        cause = "not enough memory" if OUT_OF_MEMORY in what else "a bug in agentsignals"
+        print(f"agentsignals: skipped, {cause}: {printable(what)}{often}", file=sys.stderr)
     if not summary.sessions:
         nothing = _nothing_in(options.sources, summary)
         if not options.json:
@@ -85,10 +89,6 @@ def run_analyze(options: argparse.Namespace) -> int:
         from agentsignals.ui import report
 
         summary.report = str(report.write(store, Path(options.report)))
-    for what, n in summary.internal_errors.items():
-        often = f" ({n:,} times)" if n > 1 else ""
-        cause = "not enough memory" if OUT_OF_MEMORY in what else "a bug in agentsignals"
-        print(f"agentsignals: skipped, {cause}: {printable(what)}{often}", file=sys.stderr)
     _say(summary, options, store, named_again(options))
     return 1 if options.strict and summary.skipped.keys() - {"not_sessions"} else 0
 
@@ -251,7 +251,9 @@ def _unread(summary: Summary) -> list[str]:
         files = sum(group.files for group in rest)
         lines.append(f"{files:,} of {len(rest):,} more kinds: --json names them, and the page Files of `serve`")
     if not summary.sessions and not summary.unread:
-        if summary.formats:
+        if summary.skipped:
+            lines += [f"{n:,} {skip_advice().get(reason, reason)}" for reason, n in sorted(summary.skipped.items())]
+        elif summary.formats:
             lines.append(f"files about sessions that are not here: {', '.join(sorted(summary.formats))}")
         elif summary.other_files:
             n = summary.other_files

@@ -19,6 +19,7 @@ from agentsignals.sources import (
     Source,
     Unreadable,
     contents,
+    internal_error,
     is_database,
     is_sidecar,
     key_of,
@@ -242,7 +243,10 @@ def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable
         except OSError as problem:
             if problem.errno in MACHINE_ERRNOS:
                 raise no_space_error(file.uri, problem) from problem
-            yield Unreadable(file.uri, file.spec, _reason(problem))
+            if problem.errno == errno.ENOMEM:
+                yield internal_error(file.uri, file.spec, problem)
+            else:
+                yield Unreadable(file.uri, file.spec, _reason(problem))
 
 
 def _reason(problem: OSError) -> str:
