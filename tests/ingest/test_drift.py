@@ -62,7 +62,13 @@ def _line_of(place: str) -> str:
     return rf"{re.escape(above or '.')}: (?:\S+ )*{re.escape(name)}"
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in vocabulary.FOLDER.glob("*.txt")))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(path.stem, marks=[pytest.mark.slow] * (path.stem == "claude-code"))
+        for path in sorted(vocabulary.FOLDER.glob("*.txt"))
+    ],
+)
 def test_a_field_counts_as_read_only_if_a_sample_has_it(name: str) -> None:
     text = (vocabulary.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
     words = fields.parsed(text)
