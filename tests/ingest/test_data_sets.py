@@ -482,6 +482,15 @@ def test_a_table_without_conversations_is_named_with_its_columns(
         assert says in json.dumps([u.what for u in summary.unread])
 
 
+def test_a_csv_without_conversations_is_named_too(tmp_path: Path) -> None:
+    files = {"a.csv": b"tool,calls\nbash,12\n", "b.tsv.gz": gzip.compress(b"clip\tlabel\nx\ty\n"), "c.csv": b"words\n"}
+    summary, _ = analyzed(tmp_path, files)
+    assert {u.what for u in summary.unread} == {
+        f"table with the columns {names}" for names in ("tool, calls", "clip, label")
+    }
+    assert summary.other_files == 1
+
+
 @pytest.mark.parametrize("kind", ["train.parquet", "train.csv", "text.parquet", "train.jsonl", "train.json"])
 def test_conversations_of_an_unknown_form_are_told_beside_the_outcomes(tmp_path: Path, kind: str) -> None:
     rows = [{"task_id": f"t{n}", "success": True, "model": "m", "steps": [{"do": "ls", "saw": "a"}]} for n in range(2)]

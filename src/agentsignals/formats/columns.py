@@ -254,17 +254,8 @@ class Row(Struct, frozen=True, kw_only=True):
     @property
     def read(self) -> frozenset[str]:
         """Every column but that of the conversation."""
-        own = (
-            self.started,
-            self.ended,
-            self.instructions,
-            self.patch,
-            self.result,
-            self.repo,
-            self.labels,
-            self.prompt,
-        )
-        return self.outcomes.read.union(self.session_id, (name for name in own if name is not None))
+        own = (getattr(self, name) for name in self.__struct_fields__)
+        return self.outcomes.read.union(self.session_id, (name for name in own if isinstance(name, str)))
 
     def identity(self, row: Mapping[str, Any]) -> list[str]:
         """Return what tells an attempt from others with the same words: task, verdict, and who was tried, but not the

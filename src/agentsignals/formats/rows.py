@@ -8,6 +8,7 @@ import io
 import mmap
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -106,11 +107,9 @@ def packed_rows(
             yield at, batch
             at += batch.rows
             continue
-        names = [
-            field.name for field in batch.schema if field.name in wanted and (nested or not _is_nested(field.type))
-        ]
-        columns = [batch.column(batch.schema.names.index(name)) for name in dict.fromkeys(names)]
-        names = list(dict.fromkeys(names))
+        held = [f.name for f in batch.schema if f.name in wanted and (nested or not _is_nested(f.type))]
+        names = list(dict.fromkeys(held))
+        columns = [batch.column(batch.schema.names.index(name)) for name in names]
         try:
             values = [_values(column, longest) for column in columns]
         except _ODD_VALUE:  # it costs its row
@@ -213,26 +212,17 @@ _SEPARATORS = ",\t;"
 _FIRST_ROWS = 12
 
 
-def first_rows(text: str, complete: bool) -> tuple[list[str], list[dict[str, str]]]:
+def first_rows(text: str, complete: bool) -> tuple[list[str], list[dict[str, Any]]]:
     """Return the header and some rows of a possible table, without rows if most are not as wide as the header."""
     line = text.partition("\n")[0]
     separator = max(_SEPARATORS, key=line.count)
     if separator not in line:
         return [], []
-    reader = csv.reader(io.StringIO(text), delimiter=separator)
-    rows: list[list[str]] = []
-    try:
-        for row in reader:
-            rows += [row] if row else []
-            if len(rows) > _FIRST_ROWS + 1:
-                break
-    except csv.Error:
-        return [], []
-    if not complete and len(rows) <= _FIRST_ROWS + 1:
-        rows = rows[:-1]  # cut by the window
-    header, body = (rows[0], rows[1 : _FIRST_ROWS + 1]) if rows else ([], [])
-    whole = [dict(zip(header, row, strict=True)) for row in body if len(row) == len(header)]
-    return header, whole if 2 * len(whole) > len(body) else []
+    body = [row for _, row in islice(csv_rows(text.encode("utf-8", "replace")), _FIRST_ROWS + 1)]
+    if not complete and len(body) <= _FIRST_ROWS:
+        body = body[:-1]  # cut by the window
+    whole = [dict(row) for row in body[:_FIRST_ROWS] if not isinstance(row, Lost)]
+    return header_of(text), whole if 2 * len(whole) > len(body[:_FIRST_ROWS]) else []
 
 
 def header_of(text: str) -> list[str]:

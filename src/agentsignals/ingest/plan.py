@@ -12,7 +12,6 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ from agentsignals.formats import (
     version_of_all,
 )
 from agentsignals.formats.head import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head, outline
-from agentsignals.formats.rows import NO_CONVERSATIONS, columns_note, is_packed, schema_of
+from agentsignals.formats.rows import NO_CONVERSATIONS, columns_note, header_of, is_packed, schema_of
 from agentsignals.model.prices import own_prices
 from agentsignals.sources import (
     DATABASE_MAGIC,
@@ -515,9 +514,12 @@ def _recognise(
         return replace(alone, reason=whose.reason, detail=whose.note)
     if reason == "unrecognised":
         return replace(alone, reason=reason, detail=first_fields(head))
+    if reason == "not_a_trace" and _CSV.search(file.uri) is not None and len(names := header_of(head.text)) > 1:
+        return replace(alone, reason=NO_CONVERSATIONS, detail=columns_note(names))
     return replace(alone, reason=reason, keys=() if reason == "not_a_trace" else alone.keys)
 
 
+_CSV = re.compile(r"\.[ct]sv(?:\.\w{2,4})?\Z")
 _FEWEST_COLUMNS, _MOSTLY = 5, 0.8
 
 
@@ -707,23 +709,22 @@ def _take(member: RecognisedArtifact, manifest: Manifest, plan: Plan, members: l
 
 def regroup(manifest: Manifest, late_keys: set[str], shard_bytes: int = SHARD_BYTES) -> list[list[FileGroup]]:
     """Return shards of groups that turned out to tell of one session; a key of that session joins them."""
-    late = iter(sorted(late_keys))
+    names = {_name_and_side(key)[0] for key in late_keys}
     members: dict[str, RecognisedArtifact] = {}
-    while names := {_name_and_side(key)[0] for key in islice(late, _AT_ONCE)}:  # tables have one for each row
-        sides: dict[str, set[str]] = {}
-        by_name: dict[str, dict[str, list[str]]] = {}
-        keyed = manifest.files_with_keys(side + name for name in names for side in ("", ASKS, ANSWERS))
-        entries = manifest.files.known(uri for uris in keyed.values() for uri in uris)
-        for key, uris in keyed.items():
-            name, side = _name_and_side(key)
-            sides.setdefault(name, set()).add(side)
-            for uri in uris:
-                by_name.setdefault(name, {}).setdefault(entries[uri].group, []).append(uri)
-        for name, by_group in by_name.items():
-            if len(by_group) > 1 and len(sides[name] - {""}) != 1:
-                for uri in (uri for uris in by_group.values() for uri in uris):
-                    member = members.get(uri) or artifact_of(uri, entries[uri])
-                    members[uri] = replace(member, keys=(*dict.fromkeys((*member.keys, name)),))
+    sides: dict[str, set[str]] = {}
+    by_name: dict[str, dict[str, list[str]]] = {}
+    keyed = manifest.files_with_keys(side + name for name in names for side in ("", ASKS, ANSWERS))
+    entries = manifest.files.known(uri for uris in keyed.values() for uri in uris)
+    for key, uris in keyed.items():
+        name, side = _name_and_side(key)
+        sides.setdefault(name, set()).add(side)
+        for uri in uris:
+            by_name.setdefault(name, {}).setdefault(entries[uri].group, []).append(uri)
+    for name, by_group in by_name.items():
+        if len(by_group) > 1 and len(sides[name] - {""}) != 1:
+            for uri in (uri for uris in by_group.values() for uri in uris):
+                member = members.get(uri) or artifact_of(uri, entries[uri])
+                members[uri] = replace(member, keys=(*dict.fromkeys((*member.keys, name)),))
     return list(_packed(_grouped([members[uri] for uri in sorted(members)], manifest), shard_bytes))
 
 

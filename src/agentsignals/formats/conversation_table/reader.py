@@ -93,7 +93,10 @@ class TableReader:
         names, rows = table(self.source, self.artifact, self._wanted, nested=True)
         first = list(islice(rows, _PROBED_ROWS))
         held = [row for _, row in first if not isinstance(row, Lost)]
-        self.column = self._column_of(held) or _empty_column(held)
+        self.column = self._column_of(held)
+        named = tables.may_hold(dict.fromkeys(name for row in held for name in row))
+        if self.column is None and named and all(row.get(name) in _NOTHING for row in held for name in named):
+            self.column = named[0]  # rows sorted by outcome may begin with the attempts that left nothing
         if self.column is None:
             yield from self._without_conversations(names, first, rows)
             return
@@ -273,16 +276,12 @@ class TableReader:
         patch = row.get(columns.patch or "")
         told = [row.get(name) for name in columns.outcomes.outcomes]
         is_judged = any(value is not None for value in told) or result is not None
-        if not columns.names_attempts and not is_judged:
-            return None
-        if session is None and not is_judged:
+        if not is_judged and (session is None or not columns.names_attempts):
             return None
         part = outcomes.attempt_of(self.source, columns.outcomes, self.is_reward, line, row)
         if part.reward is None and result is not None:
             solved, score = tables.verdict(result), tables.score_of(result)
-            part.reward = (
-                float(solved) if solved is not None else score if score is not None and 0 <= score <= 1 else None
-            )
+            part.reward = float(solved) if solved is not None else score if 0 <= (score or 0) <= 1 else None
             if part.reward is None and part.exit_status is None and isinstance(result, str) and result.strip():
                 part.exit_status = _short(result)
                 part.statements[0].fields.append("exit_status")
@@ -295,14 +294,6 @@ class TableReader:
             part.session_artifact, part.session_id = session.artifact_id, session.session_id
             session.context = "eval"
         return part
-
-
-def _empty_column(rows: list[Values]) -> str | None:
-    """Return the column of conversations of a table that begins without any: rows sorted by outcome may begin with the
-    attempts that left nothing."""
-    named = tables.may_hold(dict.fromkeys(name for row in rows for name in row))
-    is_empty = all(row.get(name) in _NOTHING for row in rows for name in named)
-    return named[0] if named and is_empty else None
 
 
 def digest_of(messages: Messages, identity: list[str]) -> str:
