@@ -92,13 +92,13 @@ def _sure(path: str) -> str:
     truth = "synthetic cases" if first.truth == "planted cases" else "LLM-labelled messages"
     found = [figure.recall for figure in against if figure.recall is not None]
     if first.kappa is not None and first.truth != "planted cases":  # where one class is most of all, agreement flatters
-        by_class = f"precision {_between(right)} and recall {_between(found)} by class"
+        by_class = f"by class, {_between(right)} of the hits are right and {_between(found)} of the cases are found"
         unseen = labeller_figure("sentiment", "rules")
         if path == "corpus.sentiment_label" and unseen is not None:
             truth += f" that the rules' author had read; {unseen.n} unread ones gave {unseen.kappa:.2f} before"
-        return f"kappa {first.kappa:.2f}, {by_class}, on {most} {truth}"
+        return f"agreement (kappa) {first.kappa:.2f}; {by_class}; {most} {truth}"
     right_in = f"right in {share_text(first.agreement, first.agreement_interval)} of {most} {truth}"
-    return right_in if min(right) == 1 else f"{right_in}, precision by class {_between(right)}"
+    return right_in if min(right) == 1 else f"{right_in}; by class, {_between(right)} of the hits are right"
 
 
 def _between(shares: list[float]) -> str:

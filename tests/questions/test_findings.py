@@ -442,7 +442,7 @@ def test_advice_on_waits_goes_by_what_was_waited_for(hours: dict[str, float], ad
         (
             40.0,
             "$71.00 (",
-            "One session accounts for $40.00 (56.3% of it); the median session for $1.00.",
+            "One session accounts for $40.00 (56.3% of the total); the median session for $1.00.",
         ),
     ],
 )

@@ -37,7 +37,9 @@ def run_export(options: argparse.Namespace) -> int:
     store = Store(options.store)
     _, matching = rows(store, f"SELECT session_id FROM sessions WHERE ({options.where})")  # noqa: S608  (the person's own SQL)
     if not matching:
-        raise UsageError("No session in the store meets the condition.", "See `agentsignals sessions`.")
+        raise UsageError(
+            "No session in the store meets the condition.", "`agentsignals sessions` lists the sessions there are."
+        )
     ids = [str(row[0]) for row in matching]
     masks = options.redact if options.redact is not None else isinstance(writer, export.WholeWriter) and writer.redacts
     with Bar(options.quiet) as bar:

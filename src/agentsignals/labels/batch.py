@@ -358,7 +358,7 @@ def take(  # noqa: PLR0913  (as `run`, and where from)
                         results[received[0]] = received[1]
         except OSError as problem:
             raise SourceError(
-                f"{path} can't be read: {problem.strerror}.", "Name a file of batch results."
+                f"{path} can't be read: {problem.strerror}.", "Name a readable file of batch results."
             ) from problem
     answers = Answers(store.folder / sidecars.LABELS_FOLDER)
     try:

@@ -185,7 +185,7 @@ def _raw(path: Path) -> Iterator[dict[str, Any] | str]:
                     yield row if isinstance(row, dict) else "unreadable"
     except OSError as problem:
         raise SourceError(
-            f"{path} can't be read: {problem.strerror}.", "Name a file of labels (.jsonl, .csv)."
+            f"{path} can't be read: {problem.strerror}.", "Name a readable file of labels (.jsonl, .csv)."
         ) from problem
 
 
@@ -329,7 +329,8 @@ class GoldFile:
         try:
             if self.path.stat().st_size > MOST_BYTES:
                 raise SourceError(
-                    f"{self.path} is larger than {MOST_BYTES >> 20} MB.", "Name a file of labels (.jsonl, .csv)."
+                    f"{self.path} is larger than {MOST_BYTES >> 20} MB.",
+                    "Name a readable file of labels (.jsonl, .csv).",
                 )
             lines = self.path.read_bytes().splitlines(keepends=True)
         except FileNotFoundError:

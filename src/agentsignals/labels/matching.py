@@ -98,7 +98,9 @@ def read_published(path: Path | str, task: str = TASK) -> Gold:
                         elif labels.setdefault((row.session_id, row.turn), row) is not row:
                             skipped["repeated"] += 1
         except (OSError, pa.ArrowException) as problem:
-            raise SourceError(f"{file} can't be read: {problem}.", "Labels must be a Parquet file.") from problem
+            raise SourceError(
+                f"{file} can't be read: {problem}.", "Name a readable Parquet file of labels."
+            ) from problem
     return Gold(list(labels.values()), dict(skipped))
 
 

@@ -192,7 +192,7 @@ class Ruled(NamedTuple):
         if self.sessions == 1:
             return "One session accounts for all of it."
         few = "One session accounts" if self.few == 1 else f"The largest {self.few:,} sessions account"
-        part = f"{written(self.part)} ({formatted(self.share, 'share')} of it)"
+        part = f"{written(self.part)} ({formatted(self.share, 'share')} of the total)"
         return f"{few} for {part}; the median session for {written(self.middle)}."
 
 

@@ -477,7 +477,7 @@ def _reported(path: Path, skipped: Counter[str]) -> Iterator[Reported]:
             data = file.read(_LARGEST_REPORT_BYTES + 1)
         runs = msgspec.json.decode(data)["runs"] if len(data) <= _LARGEST_REPORT_BYTES else None
     except OSError as problem:
-        raise ScanError(f"{path} can't be read: {problem.strerror}.", "Name a SARIF file.") from None
+        raise ScanError(f"{path} can't be read: {problem.strerror}.", "Name a readable SARIF file.") from None
     except (msgspec.DecodeError, RecursionError, KeyError, TypeError):
         runs = None
     if not isinstance(runs, list):

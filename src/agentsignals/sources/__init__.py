@@ -315,7 +315,7 @@ def read_exclusions(path: str) -> frozenset[str]:
         lines = Path(path).expanduser().read_text("utf-8", "replace").splitlines()
     except OSError as problem:
         raise SourceError(
-            f"{path!r} can't be read: {problem.strerror}.", "Name a text file with one name per line."
+            f"{path!r} can't be read: {problem.strerror}.", "Name a readable text file with one name per line."
         ) from None
     entries = (f" {line}".split(" #", 1)[0].strip() for line in lines)
     return frozenset(name for line in entries if line for name in (line, dataset_name(line)))

@@ -240,7 +240,7 @@ def gate(
         outcomes = FIGURES[name].outcomes
         if outcomes != "any" and (outcomes == "yes or no") != comparison.yes_or_no:
             kind, instead = ("a number", "mean") if outcomes == "yes or no" else ("yes or no", "solve_rate")
-            raise UsageError(f"The outcome {comparison.outcome} is {kind} and has no {name}.", f"Use {instead}.")
+            raise UsageError(f"The outcome {comparison.outcome} is {kind}, so there is no {name}.", f"Use {instead}.")
     names = [candidate.name for candidate in comparison.candidates]
     if baseline is None and len(names) > 1 and (comparison.baseline or "").lower() not in CALLED_BASELINE:
         raise UsageError(

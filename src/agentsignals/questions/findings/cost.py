@@ -277,7 +277,7 @@ def _losses(cause: str) -> str:
 CENT = 0.01
 """Least cost of a counted session: caches leave the end of a prompt out, by blocks of tokens."""
 _BY_CALLS = "Computed from the logged tokens of each model call. Why a provider dropped a cache is not logged."
-_OF_RESULTS = "What part of the re-sent context is tool results is estimated from their length in characters."
+_OF_RESULTS = "How much of the re-sent context is tool results is estimated from their length in characters."
 
 
 def money(inputs: Inputs) -> list[Answer]:
@@ -374,7 +374,7 @@ def large_results(inputs: Inputs) -> list[Answer]:
             do="Let commands print less (head, grep, line ranges) or write to a file. Start a new session once a long"
             " result is read.",
             saves=size,
-            caveat="What part of the context each result is, is estimated from its length in characters.",
+            caveat="Each result's share of the context is estimated from its length in characters.",
             by_session=dict(by_session),
         )
     ]

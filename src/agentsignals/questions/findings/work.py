@@ -88,6 +88,7 @@ FEWEST_CALLS = 20
 MOSTLY_FAILING = 0.5
 """Failing more often than working is said of a tool wherever it is used: what chance may have made is held against the
 person's other calls, for no share of failures is everybody's."""
+_CALLED = {"test": "test runs", "build": "builds", "edit": "edits", "read": "reads", "search": "searches"}
 _CHECKS = ("test", "build")
 """Tools that are meant to fail, and so are no measure of other calls."""
 _SOME_ARE_MEANT = "Some failures are normal: a check whether a file exists, or a test that finds a bug"
@@ -128,11 +129,12 @@ def failures(inputs: Inputs) -> list[Answer]:
             f" WHERE status = 'error' AND tool = {sql_text(tool)}"
         )
         error, told = _told(rows)
+        called = _CALLED.get(tool, f"{safe_name(tool)} calls")
         made.append(
             Answer(
                 id=finding_id("failures.often", tool),
                 about=f"failures.{tool}",
-                sentence=f"{safe_name(tool)} calls fail more often than they work: {failed:,} of {share.n:,.0f}"
+                sentence=f"{called} fail more often than they work: {failed:,} of {share.n:,.0f}"
                 f" ({formatted(share.value, 'share')}).{against}",
                 details=f"{told}.",
                 size=failed,
@@ -142,7 +144,7 @@ def failures(inputs: Inputs) -> list[Answer]:
                 p=between[1] if between else p_above(share, MOSTLY_FAILING),
                 n=n_sessions(rows),
                 cause=with_source_lines(asked),
-                do=f"Look at the failed {safe_name(tool)} calls, first at {error}. Fix or replace the tool.",
+                do=f"Look at the failed {called}, first at {error}. Fix or replace the tool.",
                 caveat=f"{_SOME_ARE_MEANT}; {share.note}.",
                 by_session={session_id: k for session_id, k, _ in parts if k},
             )
@@ -154,12 +156,12 @@ def failures(inputs: Inputs) -> list[Answer]:
                 Answer(
                     id=finding_id(f"failures.{contrast.key}", f"{tool} {contrast.value}"),
                     about=f"failures.{tool}",
-                    sentence=f"{formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f} {safe_name(tool)}"
-                    f" calls {contrast.where} failed, compared with {there} in {contrast.matched}.",
+                    sentence=f"{formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f} {called}"
+                    f" {contrast.where} failed, compared with {there} in {contrast.matched}.",
                     details=f"{told}.",
                     **contrast.more(sum(n for _, _, n in parts), "failed calls", whole),
                     cause=with_source_lines(f"{asked} AND {sessions_sql(contrast.in_group)}"),
-                    do=f"Look at the failed {safe_name(tool)} calls {contrast.where}, first at {error}.",
+                    do=f"Look at the failed {called} {contrast.where}, first at {error}.",
                     caveat=f"{_NO_CAUSE} {_SOME_ARE_MEANT}; {contrast.group.note}.",
                     by_session={session_id: k for session_id, k, _ in parts if k and session_id in contrast.in_group},
                 )

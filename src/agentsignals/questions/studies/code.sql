@@ -269,7 +269,7 @@ ORDER BY ALL
 -- table: survival.by_repository
 -- title: What became of lines by agents, by repository
 -- of: repositories
--- note: Sessions are those that wrote commits of the repository.
+-- note: Only sessions that wrote commits of the repository are counted.
 
 -- table: survival.by_age
 -- title: Committed lines that still exist, by age of the commit
