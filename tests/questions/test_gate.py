@@ -213,7 +213,7 @@ def test_a_mean_is_no_rate() -> None:
         "failed",
         "cannot tell",
     ]
-    with pytest.raises(UsageError, match="has no solve_rate"):
+    with pytest.raises(UsageError, match="there is no solve_rate"):
         ending(numbers, "solve_rate < 0.5")
     with pytest.raises(UsageError, match="has no mean"):
         ending(of(WORSE), "mean < 0.5")
