@@ -215,7 +215,7 @@ def test_a_mean_is_no_rate() -> None:
     ]
     with pytest.raises(UsageError, match="there is no solve_rate"):
         ending(numbers, "solve_rate < 0.5")
-    with pytest.raises(UsageError, match="has no mean"):
+    with pytest.raises(UsageError, match="there is no mean"):
         ending(of(WORSE), "mean < 0.5")
 
 
