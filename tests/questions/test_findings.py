@@ -324,8 +324,14 @@ def test_a_few_results_are_said_by_what_carrying_them_costs(
 
 def test_a_result_is_carried_by_the_calls_before_the_next_compaction(tmp_path: Path) -> None:
     log = "x" * 40_000
-    parts = [call("Bash", command="cat log", result=log), say("a"), call("Bash", command="ls", result="y"), say("b")]
-    store = store_of(tmp_path, session(user("go"), *parts, event("compaction"), say("c")))
+    parts = [
+        call("Bash", command="cat log", result=log),
+        say("a", input_tokens=9),
+        call("Bash", command="ls", result="y"),
+        say("failed, nothing was sent", input_tokens=0),
+        say("b", input_tokens=9),
+    ]
+    store = store_of(tmp_path, session(user("go"), *parts, event("compaction"), say("c", input_tokens=9)))
     names, values = rows(store, questions()["large_results"].queries["results"])
     (row,) = [dict(zip(names, each, strict=True)) for each in values]
     assert (row["name"], row["tokens"], row["times"], row["results"]) == ("Bash", 10_000, 2, 2)

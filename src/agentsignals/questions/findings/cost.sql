@@ -3,7 +3,7 @@ SELECT * REPLACE (CASE WHEN part >= {least_part} THEN part END AS part)
 FROM (
   WITH moments AS (
     SELECT session_id, thread, seq, 'step' AS what, NULL AS call_seq, NULL AS name, NULL AS tokens
-    FROM steps
+    FROM steps WHERE coalesce(input_tokens, 0) + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0) > 0
     UNION ALL
     SELECT session_id, thread, seq, 'compaction', NULL, NULL, NULL
     FROM events WHERE kind = 'compaction'
