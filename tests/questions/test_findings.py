@@ -174,7 +174,8 @@ def made_of(name: str, **tables: list[dict[str, Any]]) -> dict[str, Answer]:
     paid: dict[str, dict[str, float]] = {cause: {} for cause in CAUSES}
     for charge in tables.pop("charges", []):
         paid[charge["cause"]][charge["session_id"]] = charge["cost_usd"]
-    inputs = Inputs(rows=tables, many=many, paid=paid, versions=Versions(1), context="product")
+    share = {"chat.pushback_type": "5% of prompts not judged: another language"}
+    inputs = Inputs(rows=tables, many=many, paid=paid, versions=Versions(1), context="product", unjudged=share)
     return {made.id: made for made in candidate_answers(question, inputs)}
 
 
@@ -564,7 +565,8 @@ def test_what_is_right_less_than_half_the_time_says_nothing(
         {"session_id": f"s{n}", "label": "correction" if n < 9 or n == 19 else "non_pushback", "n": 2}
         for n in range(20)
     ]
-    assert len(made_of("pushback", sessions=sessions, turns=turns)) == expected
+    made = made_of("pushback", sessions=sessions, turns=turns)
+    assert [answer.details for answer in made.values()] == ["5% of prompts not judged: another language."] * expected
 
 
 def test_one_reason_of_most_failures_is_said_unless_nobody_would_do_anything_about_it() -> None:

@@ -415,6 +415,7 @@ def pushback(inputs: Inputs) -> list[Answer]:
         return []
     # Turns that push back are few by nature: how many of them are more than elsewhere is what ranks.
     whole, turns = sum(pushed.values()), sum(n for _, _, n in parts)
+    unjudged = inputs.unjudged.get("chat.pushback_type", "")
     made = []
     for contrast in contrasts(parts, inputs.rows["sessions"]):
         of = contrast.in_group & pushed.keys()
@@ -431,11 +432,9 @@ def pushback(inputs: Inputs) -> list[Answer]:
                 cause=with_source_lines(asked),
                 do=f"Read these prompts {contrast.where}, and add what you keep correcting to your instruction file"
                 " (AGENTS.md, CLAUDE.md).",
-                caveat=inputs.noted(
-                    f"{_NO_CAUSE} Found by English word patterns: at least {formatted(validity, 'share')} of what"
-                    f" they find is right. Of the real objections they find: {recalls}; {contrast.group.note}.",
-                    ("chat.pushback_type",),
-                ),
+                caveat=f"{_NO_CAUSE} Found by English word patterns: at least {formatted(validity, 'share')} of what"
+                f" they find is right. Of the real objections they find: {recalls}; {contrast.group.note}.",
+                details=unjudged and f"{unjudged}.",
                 validity=validity,
                 at_least=True,
                 by_session={session_id: pushed[session_id] for session_id in of},
