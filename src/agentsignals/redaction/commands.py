@@ -188,7 +188,7 @@ def _read(line: str, found: dict[str, None], depth: int = _MOST_DEPTH) -> None:
     prompt = _PROMPT.match(line)
     command = line[prompt.end() if prompt else 0 :].rstrip("\\ \t\n").lstrip("#<>").replace("`", "\n")
     if '", "' in command or "', '" in command:  # a list of arguments
-        command = re.sub(r"(?<=[\"']),\s*(?=[\"'])", " ", command.partition("[")[2] or command).rstrip(" ]\n")
+        command = re.sub(r"(?<=[\"']),\s*", " ", command.partition("[")[2] or command).rstrip(" ]\n")
     _read_commands(command, found, depth)
 
 

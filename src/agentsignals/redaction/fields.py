@@ -100,6 +100,7 @@ _BEARER = deferred_pattern(r"(?i:bearer)[ :]{1,2}(?P<bare>[\w.~+/-]{8,4000}={0,2
 _COOKIE = deferred_pattern(
     r"(?i:cookie)\\{0,4}[\"'`]?[:,=][ ]?\\{0,4}[\"'`]?(?P<bare>[\w.-]{1,60}=[^\s\"'`\\][^\"'`\n\\]{5,4000})"
 )
+_COOKIE_CHARS = 8
 _JAR = deferred_pattern(r"(?i:cookies?)[\s:,=({\[\"'`\\]{1,6}(?=[\w.-]{1,60}[\\\"'`]{0,4}\s?[=:])")
 _SESSION = deferred_pattern(r"(?i)^[\w.-]*(?:sess|sid|auth|token|jwt|login)")
 _COOKIE_PAIR = deferred_pattern(r"[\w.-]{1,60}[\\\"'`]{0,4}\s?[=:]\s?[\\\"'`]{0,4}(?P<value>[^\s\"'`;,\\&})]{6,4000})")
@@ -145,7 +146,9 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
     done = 0
     for at in occurrences(low, "cookie") if "cookie" in parts.texts else ():
         cookie = _COOKIE.match(text, at) if at >= done else None
-        if cookie and not is_variable(cookie["bare"].partition("=")[2]):
+        held = [pair.partition("=")[2] for pair in cookie["bare"].split(";")] if cookie else []
+        held = held[:1] if text[at - 1 : at] == "-" else held  # attributes of a cookie that is set
+        if cookie and any(len(value) >= _COOKIE_CHARS and not is_variable(value) for value in held):
             done = cookie.end()
             yield Span(*cookie.span("bare"), "secret")
         elif at >= done and (jar := _JAR.match(text, at)):
@@ -280,7 +283,7 @@ _OF_CODE = frozenset(("", ".", "(", "[", "?", "!", "-", "/", "&"))
 _SENTENCE_CHARS = 120
 _SAID_CHARS = 90
 _SAID_BEFORE = deferred_pattern(
-    r"(?i:use|with|enter|type|try)\s(?P<used>\S{6,60})\sas\s(?:(?:the|a|my|your|its)\s)?(?:[a-z]+\s)?\Z"
+    r"(?i:use|used|using|with|enter|type|try)\s(?P<used>\S{6,60})\sas\s(?:(?:the|a|my|your|its)\s)?(?:[a-z]+\s)?\Z"
     r"|[\"'](?P<other>[^\"'\s]{6,60})[\"'](?:\sas\s[\"'`]?|,\s?(?:\w+:\s?)?[\"'][\w.]*)\Z|[\"'](?P<compared>[^\"'\s]{6,60})[\"']\s[!=]={1,2}\s[\w.]*\Z|`(?P<value>[^`\s]{6,60})`\s(?:as|is|for)\s[\w\s]{0,30}\Z|\s(?P<beside>\S{6,60})\s\(\Z"
 )
 """A value before the name of what it is."""

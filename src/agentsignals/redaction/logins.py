@@ -50,7 +50,7 @@ _IN_QUERIES = (
 _HOST = deferred_pattern(r"@(?<=[\w!#$%^&*+=?~)\"'-]@)(?:tcp|unix)?[(]?/{0,2}[\w\[]")
 _AT_CHARS = 170
 _AT_HOST = deferred_pattern(
-    r"(?:\A|(?<=[\s\"'`(=,|<>]))(?:[\w.\\-]{1,60}(?:/[\w.\\-]{1,60})?:[\"']?(?P<colon>[^\s:@/\"'`]{5,100})[\"']?|(?:[a-z]+:)*@?"
+    r"(?:\A|(?<=[\s\"'`(=,|<>/]))(?:[\w.\\-]{1,60}(?:/[\w.\\-]{1,60})?:[\"']?(?P<colon>[^\s:@/\"'`]{5,100})[\"']?|(?:[a-z]+:)*@?"
     r"[\w$#]{2,30}/(?P<slash>[^\s/@\"':?&=]{5,60}))\Z"
 )
 """`USER:PASSWORD@HOST` and Oracle's `USER/PASSWORD@HOST`, without a scheme."""

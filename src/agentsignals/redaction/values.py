@@ -125,7 +125,7 @@ _FILE = deferred_pattern(
     r"|proto|properties|gradle|com|org|net|io|dev)(?::[\d,:-]+)?|[a-z]{2,}/[\w./-]+|\.?env\.[\w.]+"
 )
 _OPTION_NUMBER = deferred_pattern(
-    r"\d+(?:\.\d+)+[-+][a-z]|v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|0[xob][\da-f]+\Z|\d{4}-\d\d-\d\d|[\w.-]*[=@]v?\d+\.\d"
+    r"\d+(?:\.\d+)+[-+][a-z]|v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|0[xob][\da-f]+\Z|\d{4}-\d\d-\d\d|[\w.-]*[=@]v?\d+(?:\.\d|\Z)"
 )
 
 
