@@ -218,3 +218,7 @@ def test_the_search_costs_the_same_for_one_and_two_thousand_secrets() -> None:
 
     one = min(seconds(1) for _ in range(3))
     assert min(seconds(2000) for _ in range(3)) < 4 * one + 0.05
+
+
+def test_a_sign_without_a_name_is_no_option() -> None:
+    assert redacted("curl -u bob:Secret99x -=x https://x.io") == "curl -u [login] -=x https://x.io"

@@ -87,7 +87,7 @@ _SHELL_WORD = deferred_pattern(r"[^\s\"'`|;&()<>{}\[\],\\]{6,100}")
 _GIVEN_CHARS = 200
 """How far behind the word of a command its secret may be."""
 _LINE_CHARS = 400
-"""How far before it in a line a pipe may be."""
+"""Longer lines with escaped line ends are read by those; a pipe may be so far before a word."""
 _REGION_CHARS = 3000
 _MOST_DEPTH = 3
 _FED_CHARS = 10
@@ -143,7 +143,7 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
     for at, end in places(low, (*parts, "<<<")):
         rest = _WORD_REST.match(text, end)
         after = text[rest.end() : rest.end() + 2].lstrip(" ") if rest else ""
-        if after[:1] in _OPERATORS and after != "=<":  # else it is code
+        if after[:1] in _OPERATORS and after != "=<" and "64" not in low[at:end]:  # else it is code
             continue
         line = text.find("\n", end, end + _GIVEN_CHARS)
         line = line if line >= 0 else end + _GIVEN_CHARS
@@ -176,6 +176,9 @@ def _region(text: str, at: int) -> tuple[int, int]:
         if end >= len(text) or text[end - 1] != "\\" or text[end] != "\n":
             break
         end += 1
+    if end - start > _LINE_CHARS and text.find("\\n", start, end) >= 0:  # lines in a text with escapes
+        before, behind = text.rfind("\\n", start, at), text.find("\\n", at, end)
+        start, end = before + 2 if before >= 0 else start, behind if behind >= 0 else end
     heredoc = _HEREDOC.search(text, start, end) if text.find("<<", start, end) >= 0 else None
     if heredoc and text[heredoc.start() - 1 : heredoc.start()] != "<":
         last = re.compile(rf"\n[ \t]*{heredoc[1]}\b").search(text, end, end + _REGION_CHARS)
@@ -274,7 +277,7 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             is_named = (
                 "/" not in previous and names_a_secret(previous.rpartition(":")[2]) and not _MASKED.search(previous)
             )
-            if is_named and looks_given(word):
+            if (is_named or previous.lower() in ("/p", "/rp", "/pw")) and looks_given(word):
                 found[word] = None
             if (given := _USER_AND.match(word)) and looks_chosen(given[1]) and (taker >= 0 or may_take):
                 found[given[1]] = None
@@ -335,7 +338,7 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
     name, _, attached = word.lstrip("-").partition("=")
     value = attached or ("" if after[:1] == "-" else after)
     short = word[1] if word[1:2] != "-" else ""
-    is_user = _is_user(name) or (bool(short) and len(name) < 5 and name[-1] in "uU")
+    is_user = _is_user(name) or (bool(short) and len(name) < 5 and name[-1:] in ("u", "U"))
     if is_user and value[-1:] == ":" and looks_drawn(value[:-1]):  # a key as user, without a password
         found[value[:-1]] = None
     pair = _PAIR.match(value if is_user else word[2:]) if is_user or short in ("u", "U") else None

@@ -57,7 +57,8 @@ _BLOCK = r"\s{0,4}\{[^{}]{0,200}?(?<=\s)(?=default|value)"
 _TAGS = r"/?>(?:\s{0,20}</?\w{1,20}>)?|</\w{1,20}>"
 _PAIR = deferred_pattern(
     r"[\w\s]{0,20}/?i?[\"'`]?(?:,[^()\n]{0,40})?\),\s(?=[\"'`])|"  # of an element that a call looked up
-    rf"[\])\"'`\\:]{{0,6}}(?:{_BLOCK}|\s{{0,8}}(?:[,;{{]|{_TAGS})|\s{{0,2}}\n{_LINE_SIGN}|\s{{1,3}}-(?=-?value|-?body))?"
+    r"\(\)\s?(?:[:{]|=>)?\s*(?:return\s)?(?=[\"'`])|"  # what a function returns
+    rf"[\])\"'`\\:]{{0,6}}(?:{_BLOCK}|\s{{0,8}}(?:[,;{{](?:\s\{{\starget:\s\{{)?|{_TAGS})|\s{{0,2}}\n{_LINE_SIGN}|\s{{1,3}}-(?=-?value|-?body))?"
     r"\s{0,40}(?:[-<.]\s{0,2})?(?:\\{0,4}[\"'`])?"
     r"(?i:value|default|val|string|data|text|content|fill|type|send(?:_?keys)?|set_?value|input|enter|current|body)"
     r"(?:\\{0,4}[\"'`])?(?:\s{0,3}(?:=>|[:=>(])|(?<=send)\s(?=\")|(?<=-value)\s|(?<=-Value)\s)\s{0,3}(?=\S)"
@@ -80,14 +81,14 @@ _TELLS = frozenset((":", "=", ":=", "=>", "||", "??", "||=", "??=", "?=", "+="))
 _NAME = deferred_pattern(r"[\w.-]*")
 _ESCAPED = deferred_pattern("u[0-9a-f]{4}")
 _NAME_REST = deferred_pattern(r"[\w-]{0,40}(?:\.\w{1,20}(?=[\"']))?")
-_NAME_CHARS = 40
+_NAME_CHARS = 60
 """No name is longer."""
 _OPENS_BEFORE = deferred_pattern(
     r"(?i)\b(api|access|secret|private|license|licence|signing|encryption|account|master|unseal|recovery"
     r"|deploy|storage|pragma)(?:'s)?[ ]\Z"
 )
 _DRAWN_KEY = deferred_pattern(
-    r"(?:\s?:?=\s?|:?\s)(?:\[\]byte\()?[\"']?(?=[A-Za-z+/]*\d)(?=[a-z\d+/]*[A-Z])[A-Za-z\d+/]{24,}(?![\w-])"
+    r"(?:\s?:?=\s?|:?\s(?:(?:is|was)\s)?)(?:\[\]byte\()?[\"']?(?=[A-Za-z+/]*\d)(?=[a-z\d+/]*[A-Z])[A-Za-z\d+/]{24,}(?![\w-])"
 )
 _OPENS_CHARS = 12
 _NO_SIGNS = {ord(sign): None for sign in "+/"}
@@ -125,14 +126,14 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
         is_script = text[end - 1] > "\u2000"  # of no blanks: what follows is another word
         rest = None if is_script else _NAME_REST.match(text, end)
         name_end = rest.end() if rest else end
-        name = text[start:name_end].rpartition("env.")[2]
+        name = text[start:name_end].rpartition("env.")[2].removeprefix("set_")
         if name.lower() == "key" and (opens := _OPENS_BEFORE.search(text, max(0, start - _OPENS_CHARS), start)):
             name = f"{opens[1]}_key"
         elif name.lstrip("-") == "key" and _DRAWN_KEY.match(text, name_end):
             name = "a_key"
         word = named(name)
         around = text[max(0, at - 20) : end + 20] if word else ""
-        if word is None or (len(around) > _NAME_CHARS and around.translate(_NO_SIGNS).isalnum()):  # base64
+        if word is None or (len(around) > 40 and around.translate(_NO_SIGNS).isalnum()):  # base64
             continue
         for span in _of_name(text, start, name_end, name, word, tables):
             done = max(done, span.end)
@@ -177,7 +178,7 @@ def _of_name(  # noqa: PLR0913  (a name, and what was read)
     before = _SAID_BEFORE.search(text, max(0, start - _SAID_CHARS), start) if word in _SAID else None
     if before and looks_chosen(before[before.lastgroup or 0]):
         yield Span(*before.span(before.lastgroup or 0), "secret")
-    if speaks_of_other(name) or (text[end : end + 1] in _OF_CODE and not text.startswith("/i)", end)):
+    if speaks_of_other(name) or (text[end : end + 1] in _OF_CODE and not text.startswith(("/i)", "()"), end)):
         return
     if pair := _PAIR.match(text, end):
         first, last, quoted = _place(text, pair.end())
@@ -188,8 +189,8 @@ def _of_name(  # noqa: PLR0913  (a name, and what was read)
     cells = list(_column(text, start, end, word, tables))
     if cells:
         yield from cells
-    elif word in _SAID:
-        yield from _in_sentence(text, end)
+    elif word in _SAID or word == "key":
+        yield from _in_sentence(text, end, 24 if word == "key" else LEAST_CHARS)
 
 
 def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | None:
@@ -290,13 +291,13 @@ _SAID_BEFORE = deferred_pattern(
 _PAIR_BEFORE = deferred_pattern(r"\s[A-Za-z][\w.@-]{0,40}:(?P<value>[^\s:/\"'`]{6,60})\s(?:for|as|to|in)\s\Z")
 _SAID = frozenset(("password", "secret", "token"))
 _TOKEN = deferred_pattern(r"[^\s\"'`,|，。：、]+")
-_ASIDE = deferred_pattern(r"\s?\((?:[\w\s]{1,20}\)|(?P<value>[^\s()]{16,})\))")
+_ASIDE = deferred_pattern(r"\s?\((?:(?P<value>[^\s()]{8,})|[\w\s]{1,20})\)")
 _BELOW = deferred_pattern(
     r"[ *]{0,8}\s*\n(?:\s*\n){0,2}(?:```\w*\s*\n)?[ \t>|│]{0,12}(?P<value>[^\s`\"']{6,400})[ \t|│]*(?:\n|\Z)"
 )
 """The line below a sentence that ends in a colon."""
 _GIVES = frozenset(
-    (*"/:=→—–«“„", "is", "to", "from", "with", "ist", "lautet", "est", "es", "jest", "è", "é", "は", "是")
+    (*"/:=→—–«“„", "is", "to", "from", "with", "and", "ist", "lautet", "est", "es", "jest", "è", "é", "は", "是")
 )
 _USER_AND = deferred_pattern(r"[A-Za-z][\w.@-]*[:/](.+)")
 _MIXES = deferred_pattern(r"[0-9!#$%^&*+?~]")
@@ -304,8 +305,9 @@ _SENTENCE = deferred_pattern(r"(?:[^\n\\(){}\[\];<>]|(?<=\s)\([^\n()]{1,60}\))*"
 _IDENTIFIED = frozenset(("id", "commit", "sha", "hash", "version", "file", "uuid", "request", "ref", "build", "branch"))
 
 
-def _in_sentence(text: str, at: int) -> Iterator[Span]:
-    """Yield a value that looks drawn among the next words of the line: what a sentence or a command says of it."""
+def _in_sentence(text: str, at: int, least: int = LEAST_CHARS) -> Iterator[Span]:
+    """Yield a value of so many characters that looks drawn among the next words of the line: what a sentence or command
+    says of it."""
     aside = _ASIDE.match(text, at)
     if aside and aside["value"] and looks_drawn(aside["value"]):
         yield Span(*aside.span("value"), "secret")
@@ -337,7 +339,8 @@ def _in_sentence(text: str, at: int) -> Iterator[Span]:
         value = value.strip("()")
         if (pair := _USER_AND.match(value)) and looks_chosen(pair[1]) and not is_known(pair[1].rstrip("/")):
             value, is_given = pair[1], True
-        if looks_drawn(value) or is_strong(value) or (is_given and looks_chosen(value)):
+        is_told = looks_drawn(value) or is_strong(value) or (is_given and looks_chosen(value))
+        if len(value) >= least and is_told:
             first = text.index(value, token.start())
             yield Span(first, first + len(value), "secret")
             if not text.startswith(" to ", token.end()):  # from one to another
@@ -355,7 +358,7 @@ _MAIL = deferred_pattern(r"@[\w-]+\.")
 _ONLY_SECRETS = ("passw", "pwd", "secret", "crypt", "hmac", "fernet", "md5", "sha")
 _TAKE_CHOSEN = (
     *(*_ONLY_SECRETS, "auth", "cred", "login", "sign", "connect", "jwt", "basic", "wifi", "pdo", "drivermanager"),
-    *("user", "bind", "keychain"),
+    *("user", "bind", "keychain", "_pw"),
 )
 _HEX_KEY = deferred_pattern(r"(?:0x)?[0-9a-fA-F]{32,128}")
 
@@ -382,7 +385,11 @@ def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
             if _MAIL.search(value):
                 continue
             is_last = n == len(literals) - 1 and text.find(",", done, literal.start()) >= 0
-            takes = is_last or any(part in name for part in _ONLY_SECRETS) or (n > 0 and "connect" in name)
+            takes = (
+                is_last
+                or any(part in name for part in _ONLY_SECRETS)
+                or (n > 0 and any(part in name for part in ("connect", "login")))
+            )
             takes = takes or (n == 1 and "cred" in name)
             chosen = takes and looks_chosen(value) and any(part in name for part in _TAKE_CHOSEN)
             is_hex = ("wallet" in name or "private" in name) and _HEX_KEY.fullmatch(value)
