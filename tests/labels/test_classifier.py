@@ -288,7 +288,7 @@ def test_a_model_is_never_judged_by_what_it_was_made_from(
 def test_another_tasks_model_is_refused(store: Store, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for spec, name in ((f"classifier:{own}", "prompt_intent"), ("classifier", "sentiment")):
         assert main(["label", name, "--by", spec, "--store", str(store.folder)]) == 2
-        assert "can't judge" in capsys.readouterr().err
+        assert "can't label" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -401,5 +401,5 @@ def test_turns_cut_short_are_one_number_in_every_study(tmp_path: Path) -> None:
     shares = {f.id: (f.value, f.n, f.interval) for f in found if f.title == "Turns cut short"}
     assert shares.keys() == {"friction.cut", "oversight.cut", "people.cut"}
     assert set(shares.values()) == {shares["friction.cut"]} and shares["friction.cut"][:2] == (0.6, 15)
-    with_published = [f for f in found if "SWE-chat: 5%" in f.note]
+    with_published = [f for f in found if "reports 5%" in f.note]
     assert not with_published, "5% are markers of the agent alone"
