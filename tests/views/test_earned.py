@@ -33,6 +33,7 @@ DEEDS: dict[str, Step] = {
     "test by sed": sh(f"sed -i 's/{CHECK}/>= 0/' {TEST}"),
     "test by php": sh(f"php -r '$t = file_get_contents(\"{TEST}\"); file_put_contents(\"{TEST}\", str_replace(\"{CHECK}\", \">= 0\", $t));'"),
     "test by lua": sh(f"lua -e 'local f = io.open(\"{TEST}\", \"w\"); f:write(\"def test_limit(): pass\")'"),
+    "test by julia": sh(f"julia -e 'write(\"{TEST}\", replace(read(\"{TEST}\", String), \"{CHECK}\" => \">= 0\"))'"),
     "test by perl": sh(f"perl -e 'open(F, \">{TEST}\"); print F \"\"'"),
     "test by ed": sh(f"printf '%s\\n' '1,$d' w q | ed -s {TEST}"),
     "test by python": sh(f"python3 -c \"import pathlib; p = pathlib.Path('{TEST}'); p.write_text(p.read_text().upper())\""),
