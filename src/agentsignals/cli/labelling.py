@@ -105,9 +105,7 @@ def run_label(options: argparse.Namespace) -> int:
 def _check_label(options: argparse.Namespace) -> None:
     if options.by == _CLUSTERS or options.names or options.embedder or options.method:
         flags = f"--by {_CLUSTERS}, --names, --method and --embedder"
-        raise UsageError(
-            f"{flags} only work with the task {_TOPIC}.", f"agentsignals labels label {_TOPIC} --by {_CLUSTERS}"
-        )
+        raise UsageError(f"{flags} only work with the task {_TOPIC}.", f"Run labels label {_TOPIC} --by {_CLUSTERS}.")
     writes, reads = options.export_batch is not None, options.import_batch is not None
     others = {"--from": options.source, "--export-gold": options.gold, "--dry-run": options.dry_run}
     foreign = [name for name, value in others.items() if value]
@@ -118,18 +116,13 @@ def _check_label(options: argparse.Namespace) -> None:
     if (writes or reads) and foreign:
         raise UsageError(f"{foreign[0]} cannot be combined with --export-batch or --import-batch.", "Leave it out.")
     if (options.source is None) != (options.labeller is None):
-        raise UsageError(
-            "--from and --labeller need each other.",
-            "agentsignals labels label sentiment --from data/ --labeller qwen3",
-        )
+        raise UsageError("--from and --labeller need each other.", "Give both: --from data/ --labeller qwen3")
     if options.source is not None and options.by is not None:
         raise UsageError("Labels come --from a file or --by a labeller, not both.", "Leave one out.")
     if options.gold is not None and options.source is not None:
         raise UsageError("--from imports labels, --export-gold writes items to label.", "Give only one of them.")
     if options.gold is None and (options.sample is not None or options.seed is not None):
-        raise UsageError(
-            "--sample and --seed only work with --export-gold.", "Leave them out, or add --export-gold FILE."
-        )
+        raise UsageError("--sample and --seed only work with --export-gold.", "Leave them out, or add it.")
     for name in ("limit", "sample", "concurrency", "per_minute", "window", "timeout"):
         number = getattr(options, name)
         if number is not None and number <= 0:
@@ -287,10 +280,7 @@ def _export_gold(options: argparse.Namespace, wanted: Task) -> int:
 
 def _find_topics(options: argparse.Namespace) -> int:
     if options.by not in (None, _CLUSTERS):
-        raise UsageError(
-            f"{options.by} can only name topics, which {_CLUSTERS} finds.",
-            f"Use --by {_CLUSTERS} --names {options.by}.",
-        )
+        raise UsageError(f"{options.by} can only name topics.", f"Use --by {_CLUSTERS} --names {options.by}.")
     for name in _NOT_WITH_TOPICS:
         if getattr(options, name):
             flag = _FLAGS.get(name, name.replace("_", "-"))
@@ -405,9 +395,7 @@ _EXCERPT = 100
 def run_agree(options: argparse.Namespace) -> int:
     wanted, first, others = task(options.task), options.first, options.others
     if not others and options.gold is None:
-        raise UsageError(
-            "Agreement needs a second labeller or --gold FILE.", "agentsignals labels agree sentiment rules human:ann"
-        )
+        raise UsageError("Agreement needs a second labeller or --gold FILE.", "Add one, such as human:ann.")
     if options.settle is not None and options.gold is not None:
         raise UsageError("--settle and --gold cannot be combined.", "Leave one of them out.")
     if options.gold is None and options.column is not None:

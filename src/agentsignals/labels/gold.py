@@ -184,9 +184,7 @@ def _raw(path: Path) -> Iterator[dict[str, Any] | str]:
                 if line.strip():
                     yield row if isinstance(row, dict) else "unreadable"
     except OSError as problem:
-        raise SourceError(
-            f"{path} can't be read: {problem.strerror}.", "Name a readable file of labels (.jsonl, .csv)."
-        ) from problem
+        raise SourceError(f"{path} can't be read: {problem.strerror}.", "Name a readable file of labels.") from problem
 
 
 def _parsed(text: str | bytes) -> Any:
@@ -329,8 +327,7 @@ class GoldFile:
         try:
             if self.path.stat().st_size > MOST_BYTES:
                 raise SourceError(
-                    f"{self.path} is larger than {MOST_BYTES >> 20} MB.",
-                    "Name a readable file of labels (.jsonl, .csv).",
+                    f"{self.path} is larger than {MOST_BYTES >> 20} MB.", "Name a smaller file of labels."
                 )
             lines = self.path.read_bytes().splitlines(keepends=True)
         except FileNotFoundError:

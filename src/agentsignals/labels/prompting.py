@@ -121,10 +121,7 @@ def prompting(  # noqa: PLR0913  (what a person can set at the command line)
 ) -> Prompting:
     """The settings as a person gives them. `examples`: a gold file. UsageError for what makes no sense."""
     if answers is not None and not 1 <= answers <= MOST_ANSWERS:
-        raise UsageError(
-            f"--answers {answers} is not within 1 and {MOST_ANSWERS}.",
-            "Give a number in this range; an odd one always has a majority.",
-        )
+        raise UsageError(f"--answers {answers} is not within 1 and {MOST_ANSWERS}.", "Give a number in this range.")
     drawn = examples_of(task, gold.read(examples, task, column).rows, mask) if examples is not None else ()
     return Prompting(examples=drawn, label_first=label_first, answers=answers or 1)
 
@@ -133,9 +130,7 @@ def examples_of(task: Task, rows: list[GoldRow], mask: Mask) -> tuple[Example, .
     """A few of each class, those that their annotator was sure of, drawn by a fixed seed: no class stands last, which
     models lean to. UsageError where the file has none."""
     if task.level != "turn" or not task.values:
-        raise UsageError(
-            f"The task {task.name} takes no --examples.", "Leave it out: they are for classes of messages."
-        )
+        raise UsageError(f"The task {task.name} takes no --examples.", "Leave --examples out.")
     fit = [row for row in rows if not row.unsure and row.turn and len((row.text or "").strip()) >= LEAST_CHARS]
     chance = random.Random(SEED)  # noqa: S311  (draws, no secret)
     chance.shuffle(fit)

