@@ -32,5 +32,5 @@ def test_the_table_has_every_case_of_every_tool_and_many_agents() -> None:
     assert len(cases) >= 120 and len({case.agent for case in cases}) >= 15
     assert all(case.situation and case.source and case.expect for case in cases)
     kept = {path.stem: json.loads(path.read_text("utf-8")) for path in suite.RESULTS.glob("*.json")}
-    assert kept.keys() <= adapters.TOOLS.keys()
+    assert kept.keys() == adapters.TOOLS.keys()
     assert kept["agentsignals"]["answers"].keys() == {case.name for case in cases}
