@@ -591,11 +591,11 @@ class SessionBuilder:
     def finish(self) -> Session:
         """Return the finished session, with its times, its model, and the edits of shell commands."""
         session = self.session
-        stamps = [e.timestamp for e in session.events if e.timestamp is not None]
-        if stamps:
-            first = min(stamps)
+        first, last = (end((e.timestamp for e in session.events if e.timestamp is not None), default=None)
+                       for end in (min, max))  # fmt: skip
+        if first is not None:
             session.started_at = first if session.started_at is None else min(session.started_at, first)
-            session.ended_at = max(stamps)
+            session.ended_at = last
         if session.model is None:
             used = Counter(step.model for step in session.steps if step.model and step.thread == MAIN)
             session.model = max(used, key=lambda model: used[model], default=None)
@@ -607,8 +607,13 @@ class SessionBuilder:
     def drop_one_time(self) -> None:
         """Drop the times of a finished session whose records all have one: that of an export or a conversion."""
         session = self.session
-        stamps = [e.timestamp for e in session.events if e.timestamp is not None]
-        if len(stamps) < _FEWEST_OF_ONE_TIME or len(session.steps) < 2 or stamps.count(stamps[0]) < len(stamps):
+        stamps = (e.timestamp for e in session.events if e.timestamp is not None)
+        first, n = next(stamps, None), 1
+        for at in stamps:
+            n += 1
+            if at != first:
+                return
+        if n < _FEWEST_OF_ONE_TIME or len(session.steps) < 2:
             return
         for event in session.events:
             event.timestamp = None

@@ -258,6 +258,9 @@ def pushback_type(view: SessionView, why: Evidence) -> list[Measured | Absent]:
     return [_pushback(t, why) for t in view.turns]
 
 
+_BY_PATTERN = {"method": "regex"}
+
+
 def _pushback(turn: Turn, why: Evidence) -> Measured | Absent:
     if turn.turn == 0:
         return Absent("not_applicable", "first_turn")
@@ -268,7 +271,7 @@ def _pushback(turn: Turn, why: Evidence) -> Measured | Absent:
         why.match(turn, f"{label.value} {label.rule}", label.words)
         return Measured(label.value, {"method": "regex", "pattern": label.rule})
     why.counter([turn], "no pattern:")
-    return Measured(label.value, {"method": "regex"})
+    return Measured(label.value, _BY_PATTERN)
 
 
 @signal("chat.hard_interruption", "bool", "flag", level="turn")

@@ -291,7 +291,8 @@ class SessionView:
                 start += 1
             while start < end and response[end - 1].kind not in OF_AGENT:
                 end -= 1
-            responses.append(response[start:end])
+            del response[end:], response[:start]
+            responses.append(response)
         return responses
 
     @once
