@@ -325,7 +325,7 @@ def test_a_value_is_explained_with_its_place_its_rule_its_events_and_how_often_i
     with serving(store_of(tmp_path / "s", *usual, odd)) as server:
         rate = page(server, "/session/odd/explain/user.tool_error_rate")
         told = words(rate)
-        assert "0.75 exact value 0.75 ratio; highest of 31 product sessions with a value; median 0" in told
+        assert "0.75 exact value 0.75 ratio; highest of 31 sessions of people with a value; median 0" in told
         assert "turn 1, event 1 Bash make error" in told and "line 2" in told
         assert 'href="/session/odd/raw/1"' in rate and 'href="/session/odd?at=1#e1"' in rate
         assert "This value is counted from the records of the log" in told and "Some errors are probes." in told

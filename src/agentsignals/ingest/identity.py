@@ -84,6 +84,10 @@ def batches_of(trace_format: Format, inputs: list[Input], keys: Mapping[str, Col
             return True
         if not all(_begin_alike(*pair) for pair in pairs):
             return False
+        # Two kinds of files that one program keeps of a session may each hold what the other lacks.
+        kinds = ({posixpath.splitext(i.artifact.path)[1] for i in units[p]} for p in (place, other))
+        if next(kinds).isdisjoint(next(kinds)):
+            return True
         # They went apart. Some formats unite their records, others keep the fullest of several states.
         whole = _sessions_of(trace_format, [*units[place], *units[other]])
         return all(s.session_id in whole and not _lacks(whole[s.session_id], s) for pair in pairs for s in pair)

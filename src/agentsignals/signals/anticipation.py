@@ -451,13 +451,13 @@ def session_attribution(  # noqa: PLR0913  (the parameters are the needs of the 
 
     Conditions: trouble = a correction, two pushbacks (dynamics.objections), or outcome explicitly_rejected or
     restarted_same_task. early = first correction in turn 1 or 2. vague = prompt_underspecification >= 0.75. widened =
-    scope_drift > 2 with 3 or more unrequested files, or a conflation_turn. With two or more human turns: (1) trouble,
-    vague, and (clarification_sought, an assumption, or early): underspecified_prompt. (2) misunderstood and widened:
-    agent_misunderstood if the first correction or drift_onset_turn, whichever is earlier, is no later than the
-    conflation_turn (else the first turn with unrequested files), otherwise scope_conflation. (3) misunderstood =
-    trouble, not vague, and (early, or first_tool_precision false and drift_onset_turn 1 or 2): agent_misunderstood. (4)
-    trouble and widened: scope_conflation. (5) no trouble, outcome accepted, first_tool_precision not false:
-    correct_anticipation. A missing input makes its condition false.
+    scope_drift > 2 with 3 or more unrequested files, or a conflation_turn. misunderstood = trouble, not vague, and
+    (early, or first_tool_precision false and drift_onset_turn 1 or 2). Vague and misunderstood need two human turns.
+    (1) trouble, vague, and (clarification_sought, an assumption, or early): underspecified_prompt. (2) misunderstood
+    and trouble with widened: agent_misunderstood if the first correction or drift_onset_turn, whichever is earlier, is
+    no later than the conflation_turn (else the first turn with unrequested files), otherwise scope_conflation. (3)
+    misunderstood: agent_misunderstood. (4) trouble and widened: scope_conflation. (5) no trouble, outcome accepted,
+    first_tool_precision not false: correct_anticipation, also of one turn. A missing input makes its condition false.
 
     Pitfalls: Never use underspecified_prompt as a bad mark for the agent. Two of its inputs need a judge and count as
     false; most sessions are inconclusive, and absent says so.

@@ -81,7 +81,7 @@ def phase_transitions(
     the next call that changes the repository, else explore (not within verify; a read within localize stays there).
     edit or shell_write of the repository is implement. test or build is verify after the first change, else
     explore. Other calls keep the phase. Successive equal phases are one; a single call of explore or localize
-    between two runs of one phase joins them.
+    between two runs of one phase joins them. Absent without announced phases and calls.
 
     Pitfalls: With method heuristic the phases are guessed from the calls, looking ahead to the next edit: never pool
     the two methods.

@@ -279,7 +279,8 @@ class Cache:
                 self._db.executemany(query, rows)
         except sqlite3.DatabaseError as problem:
             raise StoreError(
-                f"{self._path} can't be written: {problem}.", "Free some space, or delete it."
+                f"{self._path} can't be written: {problem}.",
+                "Free some space, or let this user write there. The file can be deleted: what it keeps is made again.",
             ) from problem
 
     def put(self, vectors: dict[str, Vector]) -> None:

@@ -94,7 +94,7 @@ class SidecarList:
         if what := disk.what_is_wrong(str(path), part):
             raise StoreError(
                 f"{path} {what}.",
-                "Run `agentsignals doctor --repair` to move it away. Then repeat the command that made it.",
+                "Run `agentsignals doctor --repair` to move it away. Then label, attribute or scan again.",
             )
         return path
 

@@ -40,13 +40,15 @@ def stored_directions(run: Run) -> Stored | None:
             named = {name: arrays[name] for name in ("emotions", "layers", "vectors", "neutral_mean")}
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as problem:
         raise LabError(
-            f"{path} cannot be read as emotion directions: {problem}.", "Give a directions file of the published study."
+            f"{path} cannot be read as emotion directions: {problem}.",
+            "Give the .npz file of emotion directions that the emotion-lab study published.",
         ) from problem
     n, layers, width = (*named["vectors"].shape, 0, 0, 0)[:3]
     fits = named["emotions"].shape == (n,) and named["layers"].shape == (layers,)
     if not fits or named["neutral_mean"].shape != (layers, width) or named["vectors"].size > _MOST_VALUES:
         raise LabError(
-            f"The arrays in {path} have shapes that do not match.", "Use a directions file of the published study."
+            f"The arrays in {path} have shapes that do not match.",
+            "Give the .npz file of emotion directions that the emotion-lab study published.",
         )
     return Stored(
         tuple(str(e) for e in named["emotions"]),

@@ -430,8 +430,8 @@ def pushback(inputs: Inputs) -> list[Answer]:
                 f" {contrast.matched}.",
                 **contrast.more(turns, "prompts", whole),
                 cause=with_source_lines(asked),
-                do=f"Read these prompts {contrast.where}, and add what you keep correcting to your instruction file"
-                " (AGENTS.md, CLAUDE.md).",
+                do=f"Read the prompts {contrast.where} in which you did so, and add what you keep correcting to your"
+                " instruction file (AGENTS.md, CLAUDE.md).",
                 caveat=f"{_NO_CAUSE} Found by English word patterns: at least {formatted(validity, 'share')} of what"
                 f" they find is right. Of the real objections they find: {recalls}; {contrast.group.note}.",
                 details=unjudged and f"{unjudged}.",

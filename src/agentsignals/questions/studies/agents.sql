@@ -115,7 +115,7 @@ SELECT (SELECT count(*) FROM sessions) - (SELECT count(DISTINCT session_id) FROM
 
 -- study: data_sets
 -- order: 350
--- title: Behaviour by data set
+-- title: How agents behave, by data set
 -- question: How much do ten measures of behaviour (from the agent-traces study) vary across data sets, agents and
 --   models?
 -- context: product

@@ -190,8 +190,8 @@ def short_messages(view: SessionView, why: Evidence) -> dict[str, int] | Absent:
     """Human messages of at most 20 characters, of under 20, and of any length; plan hand-offs and bare attachments
     excluded.
 
-    Characters of the turn's text without outer blanks, over turns not of kind plan_handoff, attachment or
-    scripted_prompt. Keys: le_20, lt_20, n.
+    Characters of the turn's text without outer blanks, over turns with any, not of kind plan_handoff, attachment or
+    scripted_prompt. Keys: le_20, lt_20, n. Absent without such a turn.
 
     Pitfalls: Depends on what counts as a human message: interrupts or /exit would inflate it.
     """

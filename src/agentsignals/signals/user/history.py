@@ -62,11 +62,12 @@ def place(why: Evidence, history: History) -> str | Absent:
     """The session's project: its repository by name, folder, remote, history or changed files; else its folder.
 
     Its `repo` in lower case. Without one, its `cwd`; a Git worktree below it (`.claude/worktrees/x`, `.worktrees/x`) or
-    beside it (`shop__worktrees/x`) is the folder itself. A folder is the repository that its sessions or Git's printed
-    remotes name, if it is one only. Places are one that share two commits (user.repository_marks); or changed files of
-    three path parts or more, none with a leading dot: two if their last parts are equal, else three that are half of
-    the smaller set. What more than 20 places share does not count. Two named repositories never are one. The name is
-    the repository's, else that of the folder with most sessions.
+    beside it (`shop__worktrees/x`) is the folder itself. A folder is the repository that all sessions in it name
+    together, by `repo` or by remotes (user.repository_marks), if they name one only. Places are one that share two
+    commits (user.repository_marks); or changed files of three path parts or more, none with a leading dot: two if their
+    last parts are equal, else three that are half of the smaller set. What more than 20 places share does not count.
+    Two named repositories never are one. The name is the repository's, also for sessions that name none, else the path
+    of the folder with most sessions.
 
     Pitfalls: Two clones whose logs have neither remote, commits nor changed files in common are two places. Depends on
     the sessions in the store: another session may join two places.
@@ -132,7 +133,7 @@ def edited_line_prints(view: SessionView, why: Evidence) -> dict[str, str] | Abs
     are none), of a patch its + and - lines for the files it names, of a text written whole or inserted all
     (`argument_roles`, or what the command tells in whole lines). Kept are CRC-32 numbers of the lines of more than 8
     characters that no other changed file of the session has, ascending, at most 2,000 a file, as 8 hexadecimal digits
-    each in one string.
+    each in one string. A file without such lines has no key; absent without a change or where no line is told.
 
     Pitfalls: Prints of 32 bits, eight hexadecimal digits each; they tell nothing of the lines. A file changed through
     the shell has them where the words of the command tell whole lines.
