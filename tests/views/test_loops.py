@@ -346,6 +346,6 @@ def test_the_line_of_the_session_at_work(tmp_path: Path, capsys: pytest.CaptureF
 def test_what_is_no_transcript_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes.txt").write_text("no trace")
     assert main(["watch", str(tmp_path), "--once"]) != 0
-    assert "No transcript" in capsys.readouterr().err
+    assert "No session log" in capsys.readouterr().err
     with pytest.raises(FormatError):
         pipeline.session_from_tail(tmp_path / "notes.txt")
