@@ -216,7 +216,7 @@ WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn
 -- title: Labellers
 -- columns: labeller:code | model:code | prompt:code | labels:count | no_label no label:count | last:date | taken used
 -- of: labels
--- note: All labels are from one labeller. "No label": the labeller's answer was none of the three classes.
+-- note: All labels are from one labeller. "No label": its answer was neither positive nor neutral nor negative.
 
 -- table: sentiment.agreement
 -- of: messages with two labels
