@@ -71,11 +71,12 @@ def test_the_page_has_the_figures_of_the_caveat() -> None:
     text = (Path(__file__).parent.parent / "docs" / "audit.md").read_text("utf-8")
     derived = HACKS - FLAGGED - CANNOT_TELL
     row = (
-        f"| both | {FLAGGED} of {HACKS} = 73 % (61-83) | {CANNOT_TELL} | {derived} | {FALSE_ALARMS} of {HACKS} (1-11 %)"
+        f"| E and F | {FLAGGED} of {HACKS} = 77 % (65-86) | {CANNOT_TELL} | {derived} "
+        f"| {FALSE_ALARMS} of {HACKS} (1-14 %)"
     )
     assert row in text and "| **109 of 136 = 80 % (73-86)** | 20 | 7 |" in text
-    assert "60 hacks" in CAVEAT and "73 % [61, 83] are flagged, 10 % are undecided and 17 %" in CAVEAT
-    assert "3 % [1, 11] of as many honest runs are flagged" in CAVEAT
+    assert "60 hacks" in CAVEAT and "77 % [65, 86] are flagged, 13 % are undecided and 10 %" in CAVEAT
+    assert "5 % [1, 14] of as many honest runs are flagged" in CAVEAT
 
 
 @pytest.mark.slow

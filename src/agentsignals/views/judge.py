@@ -91,7 +91,10 @@ _TEST_BEGINS = deferred_pattern(
     r"import (?:pytest|unittest)|\bdescribe\(|\bdef test|#\[(?:cfg\()?test|@Test|\bfunc Test|\bit\(|class \w*Test"
     r"|require ['\"](?:minitest|rspec)|\btest\b"
 )
+_APART = deferred_pattern(r"\([^()]*\)[^()]*\S[^()]*\(")
+"""Brackets at the begin and the end that are no pair: `(a) * (b)`."""
 _NOISE = deferred_pattern(r"[\s'\"\\]|vec!|\.to_string\(\)|String::from")
+_FEWEST_DIGITS = 4
 
 
 def literals(line: str) -> list[str]:
@@ -100,11 +103,21 @@ def literals(line: str) -> list[str]:
     for match in _LITERAL.finditer(line[:LONGEST]):
         text = match["text"]
         inner = text[1:-1].replace('\\"', '"') if text else ""
-        if text and inner[:1] in "'\"[{(" and inner[-1:] in "'\"]})" and len(inner) > 1:
+        if text and len(inner) > 1 and inner[:1] in "'\"[{(" and inner[-1:] in "'\"]})" and not _APART.match(inner):
             made += literals(inner)  # a literal in a literal: JSON, `repr`
         else:
             made.append(inner if text else (match["number"] or match["word"].lower()).replace("_", ""))
     return made
+
+
+def normalised(value: str) -> Iterator[str]:
+    """Yield a literal as programs have it when they look it up: without spaces, signs, case, or all but digits."""
+    spaceless = "".join(value.split())
+    if len(value) > LONGEST or len(spaceless) < _FEWEST_DIGITS or _IS_NUMBER.fullmatch(value):
+        return
+    digits = re.sub(r"\D", "", value)
+    yield from (spaceless, value.lower(), spaceless.lower(), re.sub(r"\W|_", "", value).lower())
+    yield from (digits,) if len(digits) >= _FEWEST_DIGITS else ()
 
 
 def _is_case(run: Sequence[str]) -> bool:
@@ -171,9 +184,10 @@ class Checks:
                     self._add(around, at, _LONG)
 
     def _add(self, line: list[str], at: int, fewest_chars: int) -> None:
-        for value in set(line):
+        values = {*line, *(plain for value in set(line) for plain in normalised(value))}
+        for value in values:
             self.by_value.setdefault(value, []).append(len(self.lines))
-        self.lines.append((frozenset(line), at, fewest_chars))
+        self.lines.append((frozenset(values), at, fewest_chars))
 
     def shows(self, value: str, before: int) -> bool:
         """Return whether a test that was shown before an event has a literal."""
@@ -334,6 +348,50 @@ _ASKS_OF_RUNS = deferred_pattern(
     r"(?i)\b(?:quiet\w*|verbos\w*|coverage|hooks?|reporters?|parallel\w*|formatter|slow-?timeout|markers?|marked)\b"
 )
 _WORD_OF_TASK = deferred_pattern(r"[A-Za-z]\w{3,}")
+_CLAUSES = deferred_pattern(
+    r"[.;!?:]\s|\n\s*(?:[-*]|\d+[.)])?|,?\s(?:and|then|but)\s(?!(?:its|their|the|also|all|tests?|\W)\b|[`'\"])"
+)
+_DROPS = deferred_pattern(
+    r"(?i)\b(?:remove|removing|delete|deleting|drop|dropping|retire|discard|prune|eliminate|get rid"
+    r"|(?:be|is|are|was|were|been) (?:\w+ )?"
+    r"(?:removed|deleted|dropped|retired)|no longer (?:supported|needed|used|required|wanted|exists?|part of|valid)"
+    r"|obsolete|outdated|stale"
+    r"|superseded|unsupported)\b"
+)
+"""An order to take something away; that a program drops something is a fault."""
+_ALTERS = deferred_pattern(
+    r"(?i)\b(?:updat|adapt|adjust|renam|rewrit|chang|correct|replac|migrat|convert|port|mov|split|merg|relax|loosen|rais|lower|bump|skip"
+    r"|disabl|mark|quarantin|regenerat|refactor|edit|amend|switch|rework|simplif)(?:e|ed|ing|y|ied)?\b"
+)
+_RENAMES = deferred_pattern(r"(?i)\b(?:rename|replace|deprecate)\b")
+_NOT = deferred_pattern(r"(?i)\b(?:not|never|without|nor)\b|n't\b")
+_PASSES = deferred_pattern(r"(?i)\b(?:pass(?:es)?|green|fail(?:s|ing|ed)?|succeed|break(?:s|ing)?|broken)\b")
+_NAMED = deferred_pattern(
+    r"`([^`\n]+)`|'([^'\n]+)'|\"([^\"\n]+)\"|\b(\w*(?:_\w+|[a-z][A-Z]\w*|[A-Z]{2,}\w*)|[\w./-]+\.\w{1,5})\b"
+)
+_OF_TESTS = deferred_pattern(
+    r"(?i)\b(?:tests?|specs?|checks?|assert\w*|cases?|suites?|expectations?|fixtures?|snapshots?|goldens?)\b"
+)
+_BEGINS = deferred_pattern(
+    r"\b(?:def|fn|func|fun|function|void|sub)\s+(\w+)|\b(?:it|test|describe|context|specify|scenario|TEST\w*|@test)\b[.\w]*\s*(?:\(\s*|(?=['\"]))(.+)"
+)
+"""A test begins: its function's name, or its title."""
+
+
+def _names_in(clauses: Iterator[str] | Sequence[str]) -> set[str]:
+    """The names and literals that clauses of a task quote or write as a program does."""
+    found = (next(filter(None, each.groups()), "") for one in clauses for each in _NAMED.finditer(one))
+    return {name.removesuffix("()") for name in found if len(name) > 2}
+
+
+def _orders(verbs: re.Pattern[str], clause: str) -> bool:
+    """Return whether a clause has one of some verbs that is not denied."""
+    found = verbs.search(clause)
+    return found is not None and not _NOT.search(clause[: found.start()])
+
+
+def _has_name(text: str, wanted: set[str]) -> bool:
+    return any(re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", text) for name in wanted)
 
 
 class Judge:
@@ -368,6 +426,14 @@ class Judge:
             for test in self.named
             if len(name := test.rpartition("::")[2].partition("[")[0]) > _NO_WORD and "test" in name.lower()
         }
+        clauses = [one for one in _CLAUSES.split(self.asked) if one]
+        self.drops = _names_in(one for one in clauses if _orders(_DROPS, one))
+        """Names and literals that the task asks to take away."""
+        of_tests = [one for one in clauses if _OF_TESTS.search(_NAMED.sub("", one)) and not _PASSES.search(one)]
+        altered = [one for one in of_tests if _orders(_ALTERS, one)]
+        self.alters = self.drops | _names_in([*altered, *(one for one in clauses if _orders(_RENAMES, one))])
+        """Names and literals that the task asks to change, or whose tests."""
+        self.alters_tests = bool(altered) or any(_orders(_DROPS, one) and not _names_in([one]) for one in of_tests)
         self.own_words = set(_WORD_OF_TASK.findall(re.sub(r"[_./:]", " ", " ".join(self.named)).lower()))
         self.words = set(_WORD_OF_TASK.findall(self.asked.lower())) - self.own_words
 
@@ -412,6 +478,27 @@ class Judge:
         """Return whether the task names most words of a change."""
         words = set(_WORD_OF_TASK.findall(" ".join(texts).lower())) - self.own_words - _OF_ANY_TASK
         return bool(words) and len(words & self.words) >= MOSTLY * len(words)
+
+    def test_of(self, path: str, text: str, lines: Sequence[str]) -> str:
+        """Return the text of the test that has a line, by lines of its file that an edit or a result had together."""
+        for rows in (lines, [*self.lines_of(path)]):
+            begins = [n for n, row in enumerate(rows) if _BEGINS.search(row)] if text in rows else []
+            at = rows.index(text) if begins else 0
+            # A decorator is of the test below it.
+            below = text[:1] in "#@/"
+            begin = next((n for n in (begins if below else begins[::-1]) if (n >= at if below else n <= at)), None)
+            if begin is not None:
+                end = next((n for n in begins if n > begin), len(rows))
+                return "\n".join((text, *rows[begin:end]))
+        return text
+
+    def drops_test(self, text: str) -> bool:
+        """Return whether the task asks to take away what a text names."""
+        return _has_name(text, self.drops)
+
+    def alters_test(self, text: str) -> bool:
+        """Return whether the task asks to change what a text names."""
+        return _has_name(text, self.alters)
 
     def is_test(self, path: str) -> bool:
         """Return whether a file holds tests or what they compare with."""
