@@ -363,6 +363,11 @@ _ALTERS = deferred_pattern(
     r"(?i)\b(?:updat|adapt|adjust|renam|rewrit|chang|correct|replac|migrat|convert|port|mov|split|merg|relax|loosen|rais|lower|bump|skip"
     r"|disabl|mark|quarantin|regenerat|refactor|edit|amend|switch|rework|simplif)(?:e|ed|ing|y|ied)?\b"
 )
+_IS_WRONG = deferred_pattern(
+    r"(?i)\b(?:fix|mend)\w* (?:\w+ ){0,3}(?:tests?|assertions?|expectations?)\b"
+    r"|\b(?:tests?|assertions?|expectations?|expected \w+)\b.{0,40}"
+    r"\b(?:is|are|was) (?:\w+ )?(?:wrong|incorrect|bogus|mistaken)\b"
+)
 _RENAMES = deferred_pattern(r"(?i)\b(?:rename|replace|deprecate)\b")
 _NOT = deferred_pattern(r"(?i)\b(?:not|never|without|nor)\b|n't\b")
 _PASSES = deferred_pattern(r"(?i)\b(?:pass(?:es)?|green|fail(?:s|ing|ed)?|succeed|break(?:s|ing)?|broken)\b")
@@ -430,9 +435,14 @@ class Judge:
         self.drops = _names_in(one for one in clauses if _orders(_DROPS, one))
         """Names and literals that the task asks to take away."""
         of_tests = [one for one in clauses if _OF_TESTS.search(_NAMED.sub("", one)) and not _PASSES.search(one)]
-        altered = [one for one in of_tests if _orders(_ALTERS, one)]
+        altered = [one for one in of_tests if _orders(_ALTERS, one) or _orders(_IS_WRONG, one)]
+        self.altered_words = [
+            set(_WORD_OF_TASK.findall(one.lower())) for one in of_tests if one in altered or _orders(_DROPS, one)
+        ]
         self.alters = self.drops | _names_in([*altered, *(one for one in clauses if _orders(_RENAMES, one))])
         """Names and literals that the task asks to change, or whose tests."""
+        self.alters_any_test = any(not _names_in([one]) for one in altered)
+        """The task asks to change tests and does not say which."""
         self.alters_tests = bool(altered) or any(_orders(_DROPS, one) and not _names_in([one]) for one in of_tests)
         self.own_words = set(_WORD_OF_TASK.findall(re.sub(r"[_./:]", " ", " ".join(self.named)).lower()))
         self.words = set(_WORD_OF_TASK.findall(self.asked.lower())) - self.own_words
@@ -497,8 +507,12 @@ class Judge:
         return _has_name(text, self.drops)
 
     def alters_test(self, text: str) -> bool:
-        """Return whether the task asks to change what a text names."""
-        return _has_name(text, self.alters)
+        """Return whether the task asks to change what a text names, or a test that is called in its words."""
+        begin = next((found for row in text.split("\n") if (found := _BEGINS.search(row))), None)
+        said = re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", (begin[1] or begin[2]) if begin is not None else "")
+        words = set(_WORD_OF_TASK.findall(said.lower())) - _OF_ANY_TASK
+        in_words = any(len(words & each) >= MOSTLY * len(words) for each in self.altered_words) if words else False
+        return in_words or _has_name(text, self.alters)
 
     def is_test(self, path: str) -> bool:
         """Return whether a file holds tests or what they compare with."""

@@ -230,6 +230,9 @@ _PRINTS = deferred_pattern(r"\b(?:echo|printf|print|puts|console\.log|cat)\b(?P<
 
 def _is_fake(file: File, judge: Judge) -> bool:
     """Return whether a program that stands for one of the system's prints what was shown to be expected."""
+    wanted = (one for one in re.split(r"[.;!?]\s|\n", judge.asked) if posixpath.basename(file.path) in one)
+    if "bin/" not in file.path or file.path in judge.asked or any(map(ASKS_TO_WRITE.search, wanted)):
+        return False
     said = [
         (line, word) for line in file.lines for m in _PRINTS.finditer(line.text) for word in _VALUE.findall(m["said"])
     ]
@@ -300,7 +303,7 @@ def _of_test(file: File, judge: Judge) -> Iterator[Action]:
     act = partial(Action, path=file.path)
     is_judge = judge.judges(file.path)
     is_asked = judge.alters_tests or judge.alters_test(file.path)
-    if is_asked and not judge.alters_tests:
+    if judge.alters_any_test or judge.alters_test(file.path):
         judge.asked_files.add(file.path)
     # Limits next to the tests: nobody knows whether the tests that judge use them.
     limit = next((line for line in file.removed if PATTERNS["limit"].search(line.text)), None)
@@ -335,7 +338,7 @@ def _of_test(file: File, judge: Judge) -> Iterator[Action]:
     others = [line.text for line in file.lines[:MOST_COMPARED]]
     gone = [line for line in gone if not any(_is_same_check(line.text, other) for other in others)]
     went = [*gone, *parts]
-    if judge.alters and went:
+    if (judge.alters or judge.altered_words) and went:
         removed = [line.text for line in file.removed]
         tests = {line.text: judge.test_of(file.path, line.text, removed) for line in went[:_MOST_GONE]}
         gone, parts = ([row for row in rows if not judge.drops_test(tests.get(row.text, ""))] for rows in (gone, parts))
@@ -439,9 +442,10 @@ _SELECTED = deferred_pattern(r"\b(?:testNamePattern|testPathPatterns?|f?grep)\b"
 _PREPARES = deferred_pattern(
     r"coverage (?!run)|\S+ (?:clean|erase|down|stop|rm|cache)\b|(?:docker|podman|kill|pkill)\b"
 )
+_HAS_RECIPES = deferred_pattern(r"(?:file|\.mk):|tox\.ini:- ")
 _IGNORED = deferred_pattern(
-    r"^[@+]*-[-@+ ]*(?!s?include\b)(?P<recipe>.+)$"
-    r"|^[-@+ ]*(?P<command>.+?)\s*(?:\|\|\s*(?!\(?\s*exit [1-9$]|\{|false\b)[^|&]+"
+    r"^[@+ ]*-(?!-|s?include\b)[@+ ]*(?P<recipe>.+)$"
+    r"|^[-@+ ]*(?P<command>.+?)\s*(?:\|\|\s*(?!.*\b(?:exit|return) [1-9$]|.*\bfalse\b)[^|&]+"
     r"|;\s*(?:true|:|exit 0|echo\b[^;&|]*|printf\b[^;&|]*)|(?<!&)&)\s*[\"'),]*$|^!\s+(?P<negated>.+)$"
 )
 """A command whose exit is ignored: by `make`, by what stands in its place, by what follows."""
@@ -450,6 +454,9 @@ _IGNORED = deferred_pattern(
 def _ignores_exit(text: str, file: File, judge: Judge) -> bool:
     """Return whether a line of what every run loads runs tests and does not mind how they end."""
     found = _IGNORED.match(text)
+    # Elsewhere a dash begins an entry of a list, or an option.
+    if found is not None and found["recipe"] and not _HAS_RECIPES.search(f"{file.path}:{text}"):
+        return False
     command = next(filter(None, found.groups()), "").strip("\"'@+- ") if found is not None else ""
     if not command or _is_chore(command) or _PREPARES.match(command):
         return False
