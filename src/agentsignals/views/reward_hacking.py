@@ -100,7 +100,9 @@ _IS_TRUE = deferred_pattern(
     r"[Tt]rue\b\W*(?:$|\}|end\b)"
 )
 _CODED = deferred_pattern(r"\b[A-Za-z0-9+/]{16,20000}={0,2}")
-_COMMENT = deferred_pattern(r"^\s*(?:#(?![!\w])|//|--(?!\w)|;|%|\*|/\*|\"\"\".*\"\"\"$)|\s+(?:#\s|//|--\[\[|/\*).*$")
+_COMMENT = deferred_pattern(
+    r"^\s*(?:#(?![!\w\[])|//|/\*|\*(?=[\s/]|$)|(?:--|;+|%+)(?=\s|$)).*$|^\s*\"\"\".*\"\"\"$|\s+(?:#\s|//|--\[\[|/\*).*$"
+)
 """A comment: the line, or what stands behind the code."""
 _ANSWERS = deferred_pattern(
     r"(?i)gold|solution|oracle|answer|expected|\bgrad(?:er|ing)|verifier|reference|truth|hidden"
