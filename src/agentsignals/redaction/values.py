@@ -82,7 +82,7 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
         if value.isdigit():
             return False
         if not quoted and _REFERENCE.fullmatch(value) and ("." in value or _speaks_of_it(value)):
-            return looks_drawn(value)
+            return looks_drawn(value) or any(is_random(part, 12) for part in value.split("."))
         return quoted or word in ("password", "secret") or name.isupper() or is_random(value, 8)
     # Values without a digit are mostly code.
     if word == "token":
