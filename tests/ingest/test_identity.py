@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentsignals.ingest import pipeline
+from agentsignals.ingest.maintenance import forget
 from agentsignals.store import Store, shards
 from tests.claude import Log
 from tests.formats import cursor_database, opencode_database, test_crush, test_goose, test_zed
@@ -400,3 +401,88 @@ def test_a_log_that_names_the_file_it_goes_on_in_is_one_session_with_it(tmp_path
     found = read(tmp_path / "store", [tmp_path / "in"])
     told = " ".join(*found.values())
     assert [said in told for said in ("bay", "look", "were", "done")] == [True] * 4
+
+
+def longer(path: Path, words: str, n: int = 3) -> None:
+    write(path, *log_of(words, "same", n=n).lines)
+
+
+@pytest.mark.parametrize("deleted", "abc")
+@pytest.mark.parametrize("length", [2, 9])
+@pytest.mark.parametrize("shard_bytes", [1, 64 << 20])
+def test_a_deleted_persons_session_stays_when_anothers_grows(
+    tmp_path: Path, deleted: str, length: int, shard_bytes: int
+) -> None:
+    """Also the oldest, and where its log was the longest. It alone is told and forgotten as deleted."""
+    for name in "abc":
+        longer(tmp_path / "in" / name / "log.jsonl", f"The task of {name}", length if name == deleted else 2)
+    store, source = tmp_path / "store", [tmp_path / "in"]
+    before = read(store, source)
+    of = {name: i for i, events in before.items() for name in "abc" if f"task of {name}" in events[0]}
+    (tmp_path / "in" / deleted / "log.jsonl").unlink()
+    for n, grown in enumerate(sorted({*"abc"} - {deleted}), 3):
+        longer(tmp_path / "in" / grown / "log.jsonl", f"The task of {grown}", n)
+        after = read(store, source, shard_bytes=shard_bytes)
+        assert after.keys() == before.keys()
+        assert {i for i in before if after[i] != before[i]} == {of[grown]} and len(after[of[grown]]) == 2 * n
+        before = after
+        summary = pipeline.ingest(map(str, source), store)
+        assert (summary.deleted_files, summary.deleted_sessions, summary.stored_sessions) == (1, 1, 3)
+    assert forget(store, deleted=True).sessions == [of[deleted]]
+    assert read(store, source) == {i: events for i, events in before.items() if i != of[deleted]}
+    assert forget(store, deleted=True).sessions == []
+
+
+def test_a_session_deleted_from_a_persons_database_stays_when_anothers_grows(tmp_path: Path) -> None:
+    homes = [tmp_path / "alice", tmp_path / "bob"]
+    for home in homes:
+        home.mkdir()
+        goose_rows(home / "sessions.db")
+    make_anothers(homes[1] / "sessions.db")
+    before = read(tmp_path / "store", homes)
+    with closing(sqlite3.connect(homes[0] / "sessions.db")) as db, db:
+        db.executescript("DELETE FROM messages; DELETE FROM sessions")
+    with closing(sqlite3.connect(homes[1] / "sessions.db")) as db, db:
+        row = ["user", json.dumps([test_goose.text("more")]), test_goose.SECONDS + 9]
+        db.execute(
+            "INSERT INTO messages (session_id, role, content_json, created_timestamp) VALUES ('20250801_1', ?, ?, ?)",
+            row,
+        )
+    after = read(tmp_path / "store", homes)
+    assert after.keys() == before.keys()
+    assert len({i for i in before if after[i] != before[i]}) == 1
+    assert len(forget(tmp_path / "store", deleted=True).sessions) == 1
+
+
+def test_a_deleted_persons_session_stays_when_another_person_comes(tmp_path: Path) -> None:
+    for n, (first, new) in enumerate((("m", "a"), ("m", "z"))):
+        home = tmp_path / str(n)
+        for name in ("alice", "bob"):
+            write(home / "in" / name / "log.jsonl", *log_of(f"The task of {name}", f"{first}-{name}").lines)
+        before = read(home / "store", [home / "in"])
+        (home / "in/alice/log.jsonl").unlink()
+        write(home / "in/carol/log.jsonl", *log_of("The task of carol", new, n=3).lines)
+        after = read(home / "store", [home / "in"])
+        assert len(after) == 3 and after.items() >= before.items()
+        assert len(forget(home / "store", deleted=True).sessions) == 1
+
+
+@pytest.mark.parametrize("shard_bytes", [1, 64 << 20])
+@pytest.mark.parametrize("said", [1, 2])
+def test_a_log_that_moved_or_has_a_copy_is_not_deleted(tmp_path: Path, shard_bytes: int, said: int) -> None:
+    """Of a shorter copy too: the fuller state stays."""
+    for name in "abc":
+        longer(tmp_path / "in" / name / "log.jsonl", f"The task of {name}", 2)
+    longer(tmp_path / "in/a-copy/log.jsonl", "The task of a", said)
+    store, source = tmp_path / "store", [tmp_path / "in"]
+    before = read(store, source)
+    assert len(before) == 3
+    shutil.rmtree(tmp_path / "in/a")
+    assert forget(store, deleted=True).sessions == []
+    (tmp_path / "in/b").rename(tmp_path / "in/elsewhere")
+    assert read(store, source, shard_bytes=shard_bytes) == before
+    assert forget(store, deleted=True).sessions == []
+    longer(tmp_path / "in/c/log.jsonl", "The task of c", 4)
+    after = read(store, source, shard_bytes=shard_bytes)
+    assert after.keys() == before.keys() and sorted(map(len, after.values())) == [4, 4, 8]
+    assert forget(store, deleted=True).sessions == []

@@ -20,6 +20,7 @@ from agentsignals.formats import Format, Input, Reading, format_named, refuse
 from agentsignals.formats.documents import saw_again
 from agentsignals.formats.records import read_before
 from agentsignals.model import MAIN, Artifact, Checkpoint, Event, Session, Turn
+from agentsignals.store.index import name_of
 
 CLOCKS_US = 120_000_000
 """Two logs of one session may note a message some seconds apart."""
@@ -258,8 +259,21 @@ def _share(few: list[Said], many: list[Said], within: int) -> int:
     )  # fmt: skip
 
 
-def give_ids(told: list[Told], artifacts: Mapping[str, Artifact]) -> list[Session]:
-    """Return all sessions with ids of their own. Of several readings of one session in one format the fullest stays."""
+def id_beside(stored: Sequence[Session], same: Sequence[Session], wanted: str) -> str:
+    """Return the id of a session beside those in the store whose files are gone: that of the same one, else one that
+    none of them has."""
+    name = name_of(wanted)
+    near = [s for s in stored if name_of(s.session_id) == name]
+    known = (s.session_id for s in near if any(_may_be_one(s, other) and is_same(s, other) for other in same))
+    taken = any(s.session_id == wanted for s in near)
+    return next(known, f"{name}~{mark_of(same[0])}" if taken else wanted)
+
+
+def give_ids(told: list[Told], artifacts: Mapping[str, Artifact], stored: Sequence[Session] = ()) -> list[Session]:
+    """Return all sessions with ids of their own. Of several readings of one session in one format the fullest stays.
+
+    `stored`: sessions of files that are gone, which keep their ids.
+    """
     by_id: dict[str, list[Session]] = {}
     owners: dict[int, Told] = {}
     for one in told:
@@ -268,16 +282,17 @@ def give_ids(told: list[Told], artifacts: Mapping[str, Artifact]) -> list[Sessio
             owners[id(session)] = one
     dropped: set[int] = set()
     for session_id, readings in by_id.items():
-        if len(readings) < 2 or not session_id:
+        if not session_id or (len(readings) < 2 and not stored):
             continue
         people = by_session(readings)
         for same in people:
-            dropped.update(map(id, _surplus(same, artifacts)))
-        for same in people[1:]:
-            new_id = f"{session_id}~{mark_of(same[0])}"
-            for session in same:
+            new_id = session_id if same is people[0] else f"{session_id}~{mark_of(same[0])}"
+            new_id = id_beside(stored, same, new_id)
+            before = [s for s in stored if s.session_id == new_id]
+            dropped.update(map(id, _surplus([*same, *before], artifacts)))
+            for session in same if new_id != session_id else ():
                 give_id(session, new_id, artifacts.get(session.artifact_id), owners[id(session)].reading)
-            for session in people[0]:
+            for session in people[0] if same is not people[0] else ():
                 add_note(artifacts.get(session.artifact_id), f"{OF_ANOTHER_NOTE}{new_id}")
     for one in told:
         gone = {(s.artifact_id, s.session_id) for s in one.reading.sessions if id(s) in dropped}
@@ -312,7 +327,7 @@ def is_own(session: Session) -> bool:
 def _surplus(same: list[Session], artifacts: Mapping[str, Artifact]) -> Iterator[Session]:
     """Yield further readings of a session in one format; the fullest of them is not among them."""
     kept: dict[str, Session] = {}
-    for session in sorted(same, key=lambda s: (-len(s.events), s.artifact_id)):
+    for session in sorted(same, key=lambda s: (-len(s.events), s.artifact_id not in artifacts, s.artifact_id)):
         first = kept.setdefault(session.format, session)
         if first is not session:
             artifact = artifacts.get(session.artifact_id)
@@ -408,7 +423,7 @@ def checkpoints_of(
     found: dict[str, list[Checkpoint]] = {}
     rivals: dict[str, list[Session]] = {}
     for session in sessions:
-        rivals.setdefault(session.session_id.partition("~")[0], []).append(session)
+        rivals.setdefault(name_of(session.session_id), []).append(session)
     for one in told:
         for session_id, rows in one.reading.checkpoints.items():
             near = rivals.get(session_id, [])

@@ -11,7 +11,15 @@ from agentsignals.errors import AgentSignalsError
 from agentsignals.ingest import pipeline
 from agentsignals.sources.local import deleted_files
 from agentsignals.store import Store, disk, findings_cache, fulltext, resolve_folder, shard_answers, sidecars
-from agentsignals.store.index import CHECKED_FILE, INDEX_FILE, SHARDS_FOLDER, local_files, sessions_only_in
+from agentsignals.store.index import (
+    CHECKED_FILE,
+    INDEX_FILE,
+    SHARDS_FOLDER,
+    artifact_id,
+    files_of_namesakes,
+    local_files,
+    sessions_only_in,
+)
 from agentsignals.store.query import rows
 
 _SHOWN = 20
@@ -128,14 +136,16 @@ def forget(
         store = Store(store_folder, write=True)
         manifest = store.manifest
         wanted = {store.resolve(session_id) for session_id in sessions}
-        if deleted:
-            wanted |= sessions_only_in(manifest, deleted_files(local_files(manifest)))
+        gone = deleted_files(local_files(manifest)) if deleted else set()
+        wanted |= sessions_only_in(manifest, gone)
         if not wanted:
             return Forgotten(sessions=[])
         groups = {entry.group for entry in manifest.sessions.known(wanted).values()}
         together = manifest.sessions.where("group", groups)
         groups -= {entry.group for session_id, entry in together.items() if session_id not in wanted}
         uris = {uri for uri, entry in manifest.files.where("group", groups).items() if entry.shard}
+        own = {a for i, a in files_of_namesakes(manifest, gone).items() if i in wanted}
+        uris |= {uri for uri in gone if artifact_id(uri) in own}
         local = uris & local_files(manifest)
         there = sorted(local - deleted_files(local))
         names_them = manifest.across is not None

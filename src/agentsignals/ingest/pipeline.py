@@ -547,9 +547,10 @@ def _read(  # noqa: PLR0913  (options of a run)
             for groups in planned
         ]
         workers = planning.worker_count(planned, jobs)
+        kept = {i for groups in planned for f in groups for i, _ in f.kept} - exclude
         with closing(ENGINES.get(engine)().map(read_shard, tasks, workers, split_task)) as reports:
             for report in reports:
-                report.late_keys |= store.add_shard(report.name, report.entry, report.sessions, report.files)
+                report.late_keys |= store.add_shard(report.name, report.entry, report.sessions, report.files, kept)
                 yield report
 
     late_keys: set[str] = set()

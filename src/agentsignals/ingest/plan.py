@@ -54,7 +54,8 @@ from agentsignals.sources import (
     uri_of,
 )
 from agentsignals.sources import by_name as source_named
-from agentsignals.store.index import ArtifactEntry, FileKind, FileStamp, Manifest
+from agentsignals.sources.local import deleted_files
+from agentsignals.store.index import ArtifactEntry, FileKind, FileStamp, Manifest, artifact_id, files_of_namesakes
 
 # Files and groups
 
@@ -115,6 +116,8 @@ class FileGroup(Struct, frozen=True):
 
     name: str
     files: tuple[RecognisedArtifact, ...]
+    kept: tuple[tuple[str, str], ...] = ()
+    """Sessions of files that are gone, each with its shard. They stay unless one of the files here tells more."""
 
     @property
     def bytes(self) -> int:
@@ -329,7 +332,7 @@ def add_lent_files(groups: list[FileGroup], pool: dict[str, RecognisedArtifact],
             there = next((by_place[f] for f in _marked(m.keys, _PREDICTS) if f in by_place), named)
             known = below.get(place, frozenset())
             own.append(replace(m, named_trials=there, trials_below=known, judges=home or ""))
-        result.append(FileGroup(group.name, (*own, *lent)))
+        result.append(replace(group, files=(*own, *lent)))
     return result
 
 
@@ -725,7 +728,7 @@ def regroup(manifest: Manifest, late_keys: set[str], shard_bytes: int = SHARD_BY
             for uri in (uri for uris in by_group.values() for uri in uris):
                 member = members.get(uri) or artifact_of(uri, entries[uri])
                 members[uri] = replace(member, keys=(*dict.fromkeys((*member.keys, name)),))
-    return list(_packed(_grouped([members[uri] for uri in sorted(members)], manifest), shard_bytes))
+    return list(_packed(_grouped([members[uri] for uri in sorted(members)], manifest, are_there=False), shard_bytes))
 
 
 def _name_and_side(key: str) -> tuple[str, str]:
@@ -769,8 +772,9 @@ def _held_by(broken: frozenset[str], manifest: Manifest, seen: set[str]) -> Iter
             yield file if e.container else replace(file, bytes=now.st_size, stamp=now.st_mtime_ns)
 
 
-def _grouped(members: list[RecognisedArtifact], manifest: Manifest) -> list[FileGroup]:
-    """Members joined by key with each other and with the files already in the store."""
+def _grouped(members: list[RecognisedArtifact], manifest: Manifest, are_there: bool = True) -> list[FileGroup]:
+    """Members joined by key with each other and with the files already in the store. `are_there`: a source listed them
+    just now; the store's own may be gone."""
     if not members:
         return []
     fresh = {m.file.uri: m for m in members}
@@ -798,15 +802,20 @@ def _grouped(members: list[RecognisedArtifact], manifest: Manifest) -> list[File
         pool |= joined
         keys = {key for m in joined.values() for key in m.keys} - asked
     groups = []
+    deleted = deleted_files(u for u, m in pool.items() if m.file.source == "local" and not (are_there and u in fresh))
     for group in _joined(pool, {uri: entry.group for uri, entry in together.items()}):
-        local = [m for m in group if m.file.source == "local" and m.file.uri not in fresh]
-        gone = [m for m in local if not os.path.lexists(path_of(m.file.uri))]
-        here = [m for m in group if m not in gone]
+        gone, here = ([m for m in group if (m.file.uri in deleted) is is_gone] for is_gone in (True, False))
+        held = files_of_namesakes(manifest, [m.file.uri for m in group]) if gone and here else {}
+        artifacts = {artifact_id(m.file.uri) for m in gone}
+        held = {i: a for i, a in held.items() if a in artifacts}
+        kept = manifest.sessions.known(held) if held else {}
         # When the largest is gone the group is not read again: agents delete their files, and the rest holds less than
-        # the store does.
+        # the store does. Files of sessions that are kept do not count.
+        gone = [m for m in gone if artifact_id(m.file.uri) not in held.values()]
         if here and max(m.file.bytes for m in here) >= max((m.file.bytes for m in gone), default=0):
-            name = min(k for m in group for k in m.keys if not k.startswith(_NOT_JOINING))
-            groups.append(FileGroup(name, tuple(here)))
+            keys = {k for m in group for k in m.keys if not k.startswith(_NOT_JOINING)}
+            name = min({e.group for e in kept.values()} or keys)  # so that those that are kept stay in it
+            groups.append(FileGroup(name, tuple(here), tuple((i, e.shard) for i, e in kept.items())))
     return add_lent_files(groups, pool, manifest)
 
 

@@ -6,6 +6,8 @@ import gc
 import hashlib
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
@@ -13,7 +15,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentsignals.errors import AgentSignalsError
+from agentsignals.errors import AgentSignalsError, StoreError
 from agentsignals.formats import Input, by_name, maker_of, skip, unknown_fields
 from agentsignals.formats.documents import saw_again
 from agentsignals.formats.rows import NAMED
@@ -29,6 +31,7 @@ from agentsignals.ingest.identity import (
     checkpoints_of,
     give_id,
     give_ids,
+    id_beside,
     mark_of,
     prefix_note,
     read_apart,
@@ -512,13 +515,13 @@ def first_versions() -> dict[str, int]:
     return {s.path: s.version for name in sorted(FIRST) if (s := catalogue()[name]).scope == "session"}
 
 
-def _read_whole_group(group: FileGroup, deaths: int = 0) -> GroupContent:
+def _read_whole_group(group: FileGroup, stored: list[Session], deaths: int = 0) -> GroupContent:
     """Read a group without the files that fail."""
     if deaths >= _MOST_DEATHS:
         return GroupContent(
             artifacts=[(m, _artifact(m, _unread(m, "worker_died", _DIED))) for m in group.files if not m.lent]
         )
-    content, set_aside = isolate(group.files, _read_files)
+    content, set_aside = isolate(group.files, partial(_read_files, stored=stored))
     for member, why in set_aside:
         if not member.lent:
             unread = _unread(member, reason_of(why), f"reading {member.format}: {why}")
@@ -532,8 +535,12 @@ def _read_group(group: FileGroup, task: ShardTask) -> Iterator[GroupContent]:
     name = names.pop() if len(names) == 1 else None
     pieces, weight = (by_name(name).pieces, by_name(name).weight) if name is not None else (None, 1)
     is_small = group.bytes * weight <= task.shard_bytes
+    stored: list[Session] = []
+    for session_id, shard in group.kept:
+        with suppress(StoreError):  # its shard is damaged: it stays, and is told as lost
+            stored += shards.read_sessions(Path(task.root), shard, session_id)
     if pieces is None or is_small or task.deaths or any(m.lent for m in group.files):
-        yield _read_whole_group(group, task.deaths)
+        yield _read_whole_group(group, stored, task.deaths)
     else:
         # Read a large group piece by piece. An error costs what comes after it.
         piece_chars = task.shard_bytes // _PIECES
@@ -549,8 +556,11 @@ def _read_group(group: FileGroup, task: ShardTask) -> Iterator[GroupContent]:
                 for session in reading.sessions:
                     for rival in batch.rivals.get(session.session_id, ()):
                         add_note(held.get(session.artifact_id), f"{OF_ANOTHER_NOTE}{rival}")
-                    if (new_id := batch.new_ids.get(session.session_id)) is not None:
+                    new_id = batch.new_ids.get(session.session_id, session.session_id)
+                    if (new_id := id_beside(stored, [session], new_id)) != session.session_id:
                         give_id(session, new_id, held.get(session.artifact_id), reading)
+                fuller = {s.session_id: len(s.events) for s in stored}
+                reading.sessions = [s for s in reading.sessions if len(s.events) >= fuller.get(s.session_id, 0)]
                 content.sessions += (
                     made := _with_printable_ids(attach_attempts(reading.sessions, reading.attempts, held))
                 )
@@ -575,7 +585,7 @@ def _unread(member: RecognisedArtifact, reason: str, detail: str = "") -> Unread
     return Unreadable(member.file.uri, member.file.spec, reason, detail)
 
 
-def _read_files(members: Sequence[RecognisedArtifact]) -> GroupContent:
+def _read_files(members: Sequence[RecognisedArtifact], stored: Sequence[Session] = ()) -> GroupContent:
     content = GroupContent()
     every, artifacts = _inputs(members, content)
     inputs: dict[str, list[Input]] = {}
@@ -596,7 +606,7 @@ def _read_files(members: Sequence[RecognisedArtifact]) -> GroupContent:
             if len(reading.checkpoints) == 1 and not reading.sessions:
                 folders = {posixpath.dirname(i.artifact.path) for i in one.inputs}
                 hints.update(dict.fromkeys(folders, next(iter(reading.checkpoints))))
-    content.sessions = give_ids(told, artifacts)
+    content.sessions = give_ids(told, artifacts, stored)
     checkpoints = checkpoints_of(told, content.sessions, artifacts)
     parts = [part for one in told for part in one.reading.attempts]
     content.sessions = (

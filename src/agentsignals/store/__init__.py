@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import time
@@ -31,10 +30,11 @@ from agentsignals.store.index import (
     SessionEntry,
     ShardEntry,
 )
+from agentsignals.store.index import artifact_id as artifact_id
 from agentsignals.store.sidecars import Damage, SidecarList
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     import duckdb
     import polars as pl
@@ -492,10 +492,16 @@ class Store:
         disk.checkpoint(self.folder)
 
     def add_shard(
-        self, name: str, entry: ShardEntry, sessions: dict[str, SessionEntry], files: dict[str, ArtifactEntry]
+        self,
+        name: str,
+        entry: ShardEntry,
+        sessions: dict[str, SessionEntry],
+        files: dict[str, ArtifactEntry],
+        kept: Collection[str] = (),
     ) -> set[str]:
-        """Add a shard just written. Its sessions and files are removed from the shards that held them. Return keys of
-        sessions that files of other groups tell too. StoreError when it is not in this folder."""
+        """Add a shard just written. Its sessions and files are removed from the shards that held them, and so are other
+        sessions of its groups but those that are `kept`. Return keys of sessions that files of other groups tell too.
+        StoreError when it is not in this folder."""
         manifest = self.manifest
         if entry.tables and not (self.folder / SHARDS_FOLDER / name).is_dir():
             raise StoreError(
@@ -506,7 +512,8 @@ class Store:
         groups = {e.group for e in sessions.values()} | {e.group for e in files.values()}
         known = manifest.files.known(files)
         groups |= {e.group for e in known.values() if e.group}
-        again = manifest.sessions.known(sessions) | manifest.sessions.where("group", groups)
+        former = {i: e for i, e in manifest.sessions.where("group", groups).items() if i not in kept}
+        again = manifest.sessions.known(sessions) | former
         self._drop(again, known, name)
         manifest.shards[name] = entry
         manifest.sessions.update(sessions)
@@ -658,8 +665,3 @@ class Store:
                 inside = (self.folder / SHARDS_FOLDER / name).iterdir()
                 strays += [p for p in inside if p.name not in of_it]
         return sorted([*strays, *SidecarList(self.folder).strays()])
-
-
-def artifact_id(uri: str) -> str:
-    """Return the id of the file of that address: stable while the file grows."""
-    return hashlib.blake2b(uri.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()

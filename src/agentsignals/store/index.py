@@ -17,6 +17,7 @@ import stat
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, KeysView, MutableMapping, ValuesView
 from contextlib import closing, contextmanager, suppress
 from functools import cache
@@ -904,12 +905,62 @@ def local_files(manifest: Manifest) -> set[str]:
     return {uri for uri, stamp in manifest.stamps().items() if stamp.is_trace and stamp.is_local}
 
 
+def artifact_id(uri: str) -> str:
+    """Return the id of the file of that address: stable while the file grows."""
+    return hashlib.blake2b(uri.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+
+
+def files_of_namesakes(manifest: Manifest, files: Iterable[str]) -> dict[str, str]:
+    """Return the sessions whose id other people's have too, in the groups of these files: each with its artifact."""
+    groups = f"SELECT file_group FROM files WHERE uri IN {_AMONG} AND {_LIVE}"
+    sql = f"SELECT file_group FROM sessions WHERE file_group IN ({groups}) AND session_id LIKE '%~%' AND {_LIVE}"
+    shared = {group for (group,) in manifest.committed(sql, values=_json(files))}
+    if not shared or manifest.folder is None:
+        return {}
+    from agentsignals.store import parquet  # noqa: PLC0415  (rare)
+
+    known = manifest.sessions.where("group", shared)
+    people = Counter(map(name_of, known))
+    found: dict[str, str] = {}
+    for shard in {e.shard for e in known.values()}:
+        own = {i for i, e in known.items() if e.shard == shard and people[name_of(i)] > 1}
+        with suppress(StoreError):  # a damaged shard is read again, or lost
+            table = parquet.read(manifest.folder / SHARDS_FOLDER / shard / "sessions.parquet", _OF_FILE)
+            found.update(
+                (row["session_id"], row["artifact_id"]) for row in table.to_pylist() if row["session_id"] in own
+            )
+    return found
+
+
+_OF_FILE = ["session_id", "artifact_id"]
+
+
+def name_of(session_id: str) -> str:
+    """Return the id that a file gives a session, without the mark that tells it from other people's."""
+    return session_id.partition("~")[0]
+
+
 def sessions_only_in(manifest: Manifest, files: set[str]) -> set[str]:
-    """Return the sessions that were read from these files and from no other."""
+    """Return the sessions that were read from these files and from no other. Where several people's have one id, those
+    are among them whose group has no other files than those of the others."""
+    if not files:
+        return set()
     groups = f"SELECT file_group FROM files WHERE uri IN {_AMONG} AND {_LIVE}"
     others = f"SELECT file_group FROM files WHERE shard != '' AND uri NOT IN {_AMONG} AND {_LIVE}"
     sql = f"SELECT session_id FROM sessions WHERE file_group IN ({groups} EXCEPT {others}) AND {_LIVE}"
-    return {session_id for (session_id,) in manifest.committed(sql, values=_json(files))} if files else set()
+    found = {session_id for (session_id,) in manifest.committed(sql, values=_json(files))}
+    if held := files_of_namesakes(manifest, files):
+        gone, entries = {artifact_id(uri) for uri in files}, manifest.sessions.known(held)
+        here: dict[str, set[str]] = {}
+        for uri, file in manifest.files.where("group", {e.group for e in entries.values()}).items():
+            here.setdefault(file.group, set()).update({artifact_id(uri)} - gone if file.shard else ())
+        theirs: dict[str, set[str]] = {}
+        for session_id, artifact in held.items():
+            theirs.setdefault(name_of(session_id), set()).add(artifact)
+        for session_id, entry in entries.items():
+            if held[session_id] in gone and here[entry.group] <= theirs[name_of(session_id)]:
+                found.add(session_id)
+    return found
 
 
 def code_stamp() -> str:
