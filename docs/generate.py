@@ -103,7 +103,7 @@ TERMS = {
     "Request, answer": (
         "The request is the first turn not of kind slash_command or attachment that has four tokens; its first "
         "8,000 characters. An answer is the text events of a response, joined by line breaks; the last 8,000 "
-        "characters. Both without fenced code and links."
+        "characters. Fenced code and links are taken out of both before the cut."
     ),
     "Calibrated distance": (
         "(1 - cosine, rounded to 4 digits, - aligned) / (unrelated - aligned), cut to 0..1, of vectors by an "

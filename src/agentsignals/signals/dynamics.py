@@ -472,8 +472,9 @@ def cp_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Mea
     null if there is nothing to compare.
 
     Null before the request, 0 at it; then the calibrated distance of the request and the window, rounded to 4 digits.
-    Window of turn n: the prompts (first 4,000 characters each) and answers of turns n - 2 to n without the request, the
-    last 8,000 characters. Absent for fewer than two turns, and without a request.
+    Window of turn n: the prompts (without fenced code and links, the first 4,000 characters each) and answers of turns
+    n - 2 to n in their order, without the request, joined by line breaks, the last 8,000 characters. Absent for fewer
+    than two turns, and without a request.
 
     Pitfalls: Measures topic distance, not failure: half of the real sessions start a second task. Do not compare two
     embedders.

@@ -129,8 +129,8 @@ def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
     versioned price table, or prices of a person's own. Dollars that an agent records for a model of another maker than
     it has prices of are replaced.
 
-    Sum of `cost_usd` over all rows of `steps`, any thread; absent where none reports tokens or cost, and where calls
-    used tokens and none has a cost.
+    Sum of `cost_usd` over all rows of `steps`, any thread, 0 without a row; absent where none reports tokens or
+    cost, and where calls used tokens and none has a cost.
 
     Pitfalls: List prices where the trace recorded none; a lower bound with `at_least` (output logged in mid-stream),
     and too low by what `unpriced` names. Means little alone. Method harness: of an eval attempt whose trace tells no

@@ -448,7 +448,7 @@ def message_counts(view: SessionView, why: Evidence) -> dict[str, dict[str, Any]
     Keys are BLAKE2b digests of 12 bytes of the folded text; values are n and sample: the folded text, after 120
     characters cut with `…`. Folded: [path], [address] and, after `str.casefold`, [secret] for matches of
     docs/patterns.md, without outer blanks and final `.`, `!` and blanks. Turns of kind plan_handoff, attachment and
-    scripted_prompt, and empty texts, are left out.
+    scripted_prompt, and empty texts, are left out; absent without another.
 
     Pitfalls: Raw material of corpus.top_duplicate_messages. Messages that differ only in what was masked are one.
     """

@@ -131,7 +131,8 @@ def changes_reverted(view: SessionView, why: Evidence, lines_taken_back: dict[st
     By command (without `attribute`): true where a main-thread call or an event of kind user_shell behind the last edit
     of the repository matches the pattern in docs/patterns.md outside quotation marks. Not counted are a `stash` with a
     later `git stash pop` or `apply`, and others with a commit between the edit and it, unless they reset to another
-    commit. False where all such commands came before; absent without any, and without an edit.
+    commit. False where all such commands came before or are not counted; absent without any,
+    and without an edit.
 
     Pitfalls: An agent that replaces its own code reverts nothing. Without `attribute` only commands of the session are
     seen.
