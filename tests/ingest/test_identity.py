@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from collections import Counter
@@ -452,6 +453,25 @@ def test_a_session_deleted_from_a_persons_database_stays_when_anothers_grows(tmp
     assert after.keys() == before.keys()
     assert len({i for i in before if after[i] != before[i]}) == 1
     assert len(forget(tmp_path / "store", deleted=True).sessions) == 1
+
+
+@pytest.mark.parametrize("deleted", ["alice", "bob"])
+@pytest.mark.parametrize("sample", [*some(PEOPLE, 8, AT_NIGHT), "terminal-bench/run-9"])
+def test_deleted_sessions_of_each_format_stay_when_the_others_are_read_again(
+    tmp_path: Path, sample: str, deleted: str
+) -> None:
+    homes = [put(sample, tmp_path / "alice"), put(sample, tmp_path / "bob", another=True)]
+    read(tmp_path / "s", homes)
+    told = (
+        "SELECT session_id, seq, text, timestamp FROM events ORDER BY 1, 2",
+        "SELECT session_id, trial_id FROM attempts ORDER BY 1",
+    )
+    before = [Store(tmp_path / "s").sql(sql).fetchall() for sql in told]
+    shutil.rmtree(tmp_path / deleted)
+    for path in tmp_path.glob("[ab]*/**/*"):
+        os.utime(path, (1, 1))
+    read(tmp_path / "s", [home for home in homes if home.exists()])
+    assert [Store(tmp_path / "s").sql(sql).fetchall() for sql in told] == before
 
 
 def test_a_deleted_persons_session_stays_when_another_person_comes(tmp_path: Path) -> None:

@@ -613,6 +613,8 @@ def _read_files(members: Sequence[RecognisedArtifact], stored: Sequence[Session]
         attach_attempts(content.sessions, parts, artifacts) if parts else without_copies(content.sessions, artifacts)
     )
     for session in content.sessions:
+        if (own := id_beside(stored, [session], session.session_id)) != session.session_id:  # made of an attempt alone
+            give_id(session, own, artifacts.get(session.artifact_id))
         rows = checkpoints.get(session.session_id) or session.checkpoints
         session.checkpoints = sorted(rows, key=lambda c: c.checkpoint_id)
     _with_printable_ids(content.sessions)
