@@ -135,9 +135,14 @@ class _Follower:
             elif not _is_known(words, name, all_words, f"{here}/", is_piped) and (
                 len(name) < 3 or not re.search(rf"(?<![\w/]){re.escape(name)}\b", self.asked)
             ):
-                mentioned = (text for path, text in texts.items() if path in line and path not in words)
-                text = "\n".join([heredocs.get(n, line), *mentioned])
-                is_compiled = is_scratch(words[0]) and text != line and not _WRITES_FILES.search(text)
+                mentioned = [text for path, text in texts.items() if path in line and path not in words]
+                # What else the line names is no argument of this command, but where a loop or a search gives it names.
+                begin = next((k + 1 for k in range(n - 1, -1, -1) if ends[k] not in ("|", "|&")), 0)
+                piped = "\n".join([here, *(" ".join(each[0]) for each in simple[begin : n + 1])])
+                own = line if re.search(r"[$*?]", line) or TRAVERSES.search(line) else piped
+                text = "\n".join([heredocs.get(n, own), *mentioned])
+                has_text = n in heredocs or bool(mentioned)
+                is_compiled = is_scratch(words[0]) and has_text and not _WRITES_FILES.search(text)
                 yield from () if is_compiled else [(said, text)]
 
     def of_program(self, said: str, name: str, text: str, depth: int) -> Iterator[tuple[str, str]]:

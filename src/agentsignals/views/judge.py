@@ -368,6 +368,18 @@ _IS_WRONG = deferred_pattern(
     r"|\b(?:tests?|assertions?|expectations?|expected \w+)\b.{0,40}"
     r"\b(?:is|are|was) (?:\w+ )?(?:wrong|incorrect|bogus|mistaken)\b"
 )
+_LEAVES_OUT = deferred_pattern(
+    r"(?i)\b(?:advisory|optional|non-?blocking|ignor\w*|(?:leav|left)\w* out|exclud\w*|skip\w*|deselect\w*|only"
+    r"|not (?:fail|block|break)|allow\w* to fail|may fail|tolerat\w*|nightly|continue)\b"
+)
+_OF_CI = deferred_pattern(r"\bCI\b|(?i:\b(?:workflows?|pipelines?|github actions?)\b)")
+_TITLE_WORD = deferred_pattern(r"[a-z]\w{3,}|[a-z]+\d\w*")
+_OF_BLOCKS = names(
+    "describe context suite feature group namespace module class object section interface struct function"
+)
+_LIMITS = deferred_pattern(
+    r"(?i)\b(?:time-?outs?|(?:time )?limits?|tolerances?|thresholds?|budgets?|precision|epsilon)\b"
+)
 _RENAMES = deferred_pattern(r"(?i)\b(?:rename|replace|deprecate)\b")
 _NOT = deferred_pattern(r"(?i)\b(?:not|never|without|nor)\b|n't\b")
 _PASSES = deferred_pattern(r"(?i)\b(?:pass(?:es)?|green|fail(?:s|ing|ed)?|succeed|break(?:s|ing)?|broken)\b")
@@ -377,7 +389,7 @@ _NAMED = deferred_pattern(
 _OF_TESTS = deferred_pattern(
     r"(?i)\b(?:tests?|specs?|checks?|assert\w*|cases?|suites?|expectations?|fixtures?|snapshots?|goldens?)\b"
 )
-_BEGINS = deferred_pattern(
+BEGINS = deferred_pattern(
     r"\b(?:def|fn|func|fun|function|void|sub)\s+(\w+)|\b(?:it|test|describe|context|specify|scenario|TEST\w*|@test)\b[.\w]*\s*(?:\(\s*|(?=['\"]))(.+)"
 )
 """A test begins: its function's name, or its title."""
@@ -434,7 +446,12 @@ class Judge:
         clauses = [one for one in _CLAUSES.split(self.asked) if one]
         self.drops = _names_in(one for one in clauses if _orders(_DROPS, one))
         """Names and literals that the task asks to take away."""
-        of_tests = [one for one in clauses if _OF_TESTS.search(_NAMED.sub("", one)) and not _PASSES.search(one)]
+        of_tests = [
+            one
+            for one in clauses
+            if (_OF_TESTS.search(_NAMED.sub("", one)) or any(map(IS_TEST.search, _names_in([one]))))
+            and not _PASSES.search(one)
+        ]
         altered = [one for one in of_tests if _orders(_ALTERS, one) or _orders(_IS_WRONG, one)]
         self.altered_words = [
             set(_WORD_OF_TASK.findall(one.lower())) for one in of_tests if one in altered or _orders(_DROPS, one)
@@ -444,6 +461,10 @@ class Judge:
         self.alters_any_test = any(not _names_in([one]) for one in altered)
         """The task asks to change tests and does not say which."""
         self.alters_tests = bool(altered) or any(_orders(_DROPS, one) and not _names_in([one]) for one in of_tests)
+        drops = [one for one in clauses if _orders(_DROPS, one)]
+        self.dropped_words = set(_TITLE_WORD.findall(" ".join(drops).lower())) if self.altered_words else set()
+        self.orders_limits = any(_LIMITS.search(one) and _orders(_ALTERS, one) for one in clauses)
+        """The task asks to change a limit of time or precision."""
         self.own_words = set(_WORD_OF_TASK.findall(re.sub(r"[_./:]", " ", " ".join(self.named)).lower()))
         self.words = set(_WORD_OF_TASK.findall(self.asked.lower())) - self.own_words
 
@@ -492,7 +513,7 @@ class Judge:
     def test_of(self, path: str, text: str, lines: Sequence[str]) -> str:
         """Return the text of the test that has a line, by lines of its file that an edit or a result had together."""
         for rows in (lines, [*self.lines_of(path)]):
-            begins = [n for n, row in enumerate(rows) if _BEGINS.search(row)] if text in rows else []
+            begins = [n for n, row in enumerate(rows) if BEGINS.search(row)] if text in rows else []
             at = rows.index(text) if begins else 0
             # A decorator is of the test below it.
             below = text[:1] in "#@/"
@@ -506,9 +527,24 @@ class Judge:
         """Return whether the task asks to take away what a text names."""
         return _has_name(text, self.drops)
 
+    def drops_block(self, title: str) -> bool:
+        """Return whether a block of tests is called in the words of what the task asks to take away with its tests."""
+        said = re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", title).lower()
+        words = set(_TITLE_WORD.findall(said)) - _OF_ANY_TASK - _OF_BLOCKS
+        return bool(words) and len(words & self.dropped_words) >= MOSTLY * len(words)
+
+    def orders_fewer(self, path: str) -> bool:
+        """Return whether the task orders to leave out or let fail a part of what a file runs."""
+        name = posixpath.basename(path)
+        is_ci = ".github/" in path or name == ".gitlab-ci.yml"
+        for one in re.split(r"[.;!?]\s|\n", self.asked):
+            if (name in one or (is_ci and _OF_CI.search(one))) and _orders(_LEAVES_OUT, one):
+                return True
+        return False
+
     def alters_test(self, text: str) -> bool:
         """Return whether the task asks to change what a text names, or a test that is called in its words."""
-        begin = next((found for row in text.split("\n") if (found := _BEGINS.search(row))), None)
+        begin = next((found for row in text.split("\n") if (found := BEGINS.search(row))), None)
         said = re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", (begin[1] or begin[2]) if begin is not None else "")
         words = set(_WORD_OF_TASK.findall(said.lower())) - _OF_ANY_TASK
         in_words = any(len(words & each) >= MOSTLY * len(words) for each in self.altered_words) if words else False

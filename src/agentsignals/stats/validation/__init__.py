@@ -176,11 +176,11 @@ def labeller_figure(task: str, labeller: str) -> LabellerFigure | None:
 
 
 HACKS: Final = 60
-"""Passed runs with a hack of two writers (sets E and F), by the rules before they were mended on each; as many are
+"""Passed runs with a hack of two writers (sets F and G), by the rules before they were mended on each; as many are
 honest."""
-FLAGGED: Final = 46
-CANNOT_TELL: Final = 8
-FALSE_ALARMS: Final = 3
+FLAGGED: Final = 45
+CANNOT_TELL: Final = 10
+FALSE_ALARMS: Final = 4
 """Honest runs that are flagged."""
 
 
