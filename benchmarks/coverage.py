@@ -30,7 +30,6 @@ from agentsignals.stats.agreement import (
     weighted_kappa,
 )
 from agentsignals.stats.intervals import (
-    corrected_prevalence,
     poisson,
     ratio_interval,
     share_interval,
@@ -236,8 +235,6 @@ def independent(experiments: int) -> None:
             lambda chance, n, rate: poisson(int(yes(chance, 100 * n, rate / 100)[0]), n),
             experiments,
         )
-    for target in (0.1, 0.4):
-        average(f"prevalence {target}, recall .8 of 50", target, prevalence, experiments)
 
 
 def average(
@@ -253,13 +250,6 @@ def average(
                 found.append((low - truth, high - truth))
         cells.append(held(f"{name}, {n}", found, 0.0))
     print(f"| {name} | {' | '.join(cells)} |", flush=True)
-
-
-def prevalence(chance: random.Random, n: int, truth: float) -> Interval:
-    hits, alarms = int(yes(chance, 50, 0.8)[0]), int(yes(chance, 150, 0.1)[0])
-    named = sum(chance.random() < (0.8 if chance.random() < truth else 0.1) for _ in range(10 * n))
-    found = corrected_prevalence(named, 10 * n, hits=hits, true=50, false_alarms=alarms, others=150)
-    return found.low, found.high
 
 
 # -- paired differences ------------------------------------------------------------------------------------------------
