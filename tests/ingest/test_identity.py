@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from conformance import suite
 
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.maintenance import forget
@@ -112,9 +113,9 @@ def opencode_rows(path: Path) -> None:
 
 
 def opencode_second_rows(path: Path) -> None:
-    with closing(opencode_database.made(path)) as db:
-        asked = [opencode_database.asks(0, "mend it now"), opencode_database.answers(900, "I did it")]
-        opencode_database.second(db, "ses_one", asked)
+    (case,) = suite.cases("opencode/version-2-beside-version-1")
+    shutil.copy(case.lay_out(path.parent / "case") / ".local/share/opencode/opencode.db", path)
+    shutil.rmtree(path.parent / "case")
 
 
 def cursor_rows(path: Path) -> None:
