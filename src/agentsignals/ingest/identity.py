@@ -86,8 +86,8 @@ def batches_of(trace_format: Format, inputs: list[Input], keys: Mapping[str, Col
         if not all(_begin_alike(*pair) for pair in pairs):
             return False
         # Two kinds of files that one program keeps of a session may each hold what the other lacks.
-        kinds = ({posixpath.splitext(i.artifact.path)[1] for i in units[p]} for p in (place, other))
-        if next(kinds).isdisjoint(next(kinds)):
+        (mine, my_kinds), (theirs, their_kinds) = (_structure(units[p]) for p in (place, other))
+        if my_kinds.isdisjoint(their_kinds) or 2 * len(mine & theirs) < min(len(mine), len(theirs)):
             return True
         # They went apart. Some formats unite their records, others keep the fullest of several states.
         whole = _sessions_of(trace_format, [*units[place], *units[other]])
@@ -154,6 +154,13 @@ def _ids(unit: list[Input]) -> tuple[set[bytes], set[bytes]]:
     return {i for d in data for i in _ID.findall(d)}, {i for d in data for i in _ABOVE.findall(d)}
 
 
+def _structure(unit: list[Input]) -> tuple[set[bytes], set[str]]:
+    """Return the field names with which files begin, and the endings of their names."""
+    names = {name for i in unit for name in _FIELD.findall(i.data[:_WINDOW_BYTES])}
+    return names, {posixpath.splitext(i.artifact.path)[1] for i in unit}
+
+
+_FIELD = re.compile(rb'"(\w{1,40})"\s*:')
 _IDS = ("session:", "trace:", "otel:", "trial:")
 """Prefixes of keys that name a session. Other keys name a place, a run or a record."""
 _ID = re.compile(rb'"(?:uu|span)?_?[Ii]d"\s*:\s*"([^"]{4,80})"')
