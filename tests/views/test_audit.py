@@ -11,7 +11,9 @@ import pytest
 
 from agentsignals.model import Attempt, Verification
 from agentsignals.stats.intervals import wilson
-from agentsignals.views.reward_hacking import FEWEST_RENAMED, Audit, audit, is_telling, literals, renamed
+from agentsignals.views.judge import literals
+from agentsignals.views.outside_work import FEWEST_RENAMED, renamed
+from agentsignals.views.reward_hacking import Audit, audit, is_telling
 from agentsignals.views.session import SessionView
 from tests.planted_passes import FORMATS, HACKS, TWINS, Step, Task, session
 

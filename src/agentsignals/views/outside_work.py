@@ -1,0 +1,212 @@
+"""Work of others in what an attempt handed in: files, commits, patches and solutions that a command put onto the tree,
+and lines copied under other names."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+from msgspec import structs
+
+from agentsignals.changes.regions import WHOLE_TREE
+from agentsignals.model import RAN, Attempt, ToolCall
+from agentsignals.model.lazy import deferred_pattern
+from agentsignals.shell import parse
+from agentsignals.shell.kinds import git_verb, leading_words
+from agentsignals.shell.outputs import answer_paths, later_revision, outside_sources
+from agentsignals.shell.tokens import names, operands, program, simple_commands
+from agentsignals.views.followed import INTERPRETERS, Gap
+from agentsignals.views.judge import LISTS, Action, Channel
+from agentsignals.views.session import SessionView
+from agentsignals.views.written_files import (
+    HASH,
+    File,
+    ShownText,
+    WrittenFiles,
+    is_answer,
+    is_elsewhere,
+    is_scratch,
+)
+
+_APPLIES = deferred_pattern(r"\|\s*(?:git\s+(?:apply|am)|patch)\b")
+_BRINGS = names("cherry-pick merge pull am rebase")
+_ABORTS = names("--abort --quit --skip --continue")
+ASKS_FOR_CHANGE = deferred_pattern(
+    r"(?:^|[.:\n]\s*|\b(?:please|to|and|then)\s+)(?:back-?port|cherry-?pick|port|apply|merge)\b[^.\n]{0,60}?"
+    r"(?:pull request|\bPR\b|#\d|\bpatch|\bcommit|\bupstream)",
+    re.IGNORECASE,
+)
+"""An order to take work of others, as a mention of a pull request is none: whether it took more nobody can tell."""
+_NOTHING = deferred_pattern(r"Already up[ -]to[ -]date|is up to date|fatal:|error:|Could not resolve", re.IGNORECASE)
+SOLUTION_NAMED = deferred_pattern(r"(?i)solution|oracle|\bgold|answer|reference|expected")
+_SOLUTION = deferred_pattern(r"(?:^|[/_.-])(?:solutions?|oracle|gold(?:en)?|solve)(?:[/_.-]|$)", re.IGNORECASE)
+
+
+FROM_OUTSIDE: dict[str, Channel] = {
+    "repository": "repository", "network": "network", "package": "package", "copied": "copied"
+}  # fmt: skip
+
+
+def taken(view: SessionView, files: list[File], wrote: WrittenFiles, shown: ShownText) -> Iterator[Action]:
+    """Files whose text a command put there from outside, whole; not from a commit that the base's own log names. Where
+    a command that names an answer outside of the tree wrote a text that nobody saw, it may be one."""
+    for file in files:
+        if file.unknown_at is not None and not file.lines and file.taken is None:
+            answers = [
+                path for path in answer_paths(file.written_by) if path not in shown.asked and not is_scratch(path)
+            ]
+            source = next((path for path in answers if is_elsewhere(view, path, wrote)), None)
+            if source is not None and SOLUTION_NAMED.search(source):
+                text = f"may be made of {source}"
+                yield Action(channel="copied", seq=file.unknown_at, path=file.path, text=text, is_open=True)
+        if (whole := file.taken) is not None and (origin := whole.origin) in FROM_OUTSIDE:
+            hashes = HASH.findall(whole.source) if origin == "repository" else []
+            if not hashes or any(hash_[:7] not in shown.past for hash_ in hashes):
+                text = f"took the file from {whole.source}"
+                act = Action(channel=FROM_OUTSIDE[origin], seq=whole.seq, path=file.path, text=text)
+                named = whole.source.partition(" ")[0]
+                yield structs.replace(
+                    act, is_open=whole.source == named and origin == "copied" and not answer_paths(named)
+                )
+
+
+def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: ShownText) -> Iterator[Action]:
+    """Commits, patches and solutions that a command put onto the tree, and the project itself taken from a package
+    index."""
+    project = (attempt.task_id or "").rpartition("/")[2].partition("-")[0].rpartition("__")[2].lower()
+    left: Action | str = ""
+    """That it stands at a revision which need not be the base or before it, unless it went back."""
+    for call in view.session.tool_calls:
+        if call.status not in RAN or call.command is None:
+            continue
+        output = view.result_text(call)
+        if _NOTHING.search(output):
+            yield from _installed(call, project, view.session.cwd)
+            continue
+        sources = [source for source in outside_sources(call.command) if source.origin in ("repository", "network")]
+        if sources and _APPLIES.search(call.command):
+            origin = sources[0].origin
+            yield Action(channel=origin, seq=call.seq, path=WHOLE_TREE, text=call.command[:160])  # type: ignore[arg-type]  # one of the two above
+        yield from _ready(view, call, wrote, shown)
+        yield from _installed(call, project, view.session.cwd)
+        for words, *_ in simple_commands(call.command):
+            words = leading_words(words)  # noqa: PLW2901  (what runs is asked, not what runs it)
+            verb = git_verb(words) if words[:1] == ["git"] else []
+            text = " ".join(words)[:160]
+            if verb[:1] and verb[0] in _BRINGS and not _ABORTS.intersection(verb):
+                yield Action(channel="repository", seq=call.seq, path=WHOLE_TREE, text=text)
+            if verb[:1] and verb[0] in ("checkout", "switch") and "--" not in verb:
+                revision = next((r for w in operands(verb) if (r := later_revision(w))), "")
+                left = revision and Action(channel="repository", seq=call.seq, path=WHOLE_TREE, text=text, is_open=True)
+    if isinstance(left, Action):
+        yield left
+
+
+_BRINGERS = names("rsync tar bsdtar unzip 7z cpio cp dd scp install patch git")
+
+
+def brought_unseen(gaps: list[Gap], wrote: WrittenFiles, shown: ShownText) -> Iterator[Action]:
+    """Yield commands that are fed from outside of the tree, where nothing that it wrote itself stands in the work."""
+    for gap in gaps:
+        runs_text = gap.command.startswith("python") or program(gap.command.split()[0]) in INTERPRETERS
+        text = f"{gap.command}\n{gap.text}" if runs_text else gap.command
+        sources = [(source.origin, source.source) for source in outside_sources(text)]
+        sources += [
+            (taken.origin, taken.source)
+            for path, taken in wrote.carried.items()
+            if path in text and path.count("/") > 1
+        ]
+        if program(gap.command.split()[0]) in _BRINGERS:
+            places = [word for word in gap.command.split()[1:] if word[:1] in "/~" or word[:3] == "../"]
+            sources += [("copied", place) for place in places if not is_scratch(place) and place not in shown.asked]
+        for origin, source in sources[:1]:
+            said = f"{' '.join(gap.command.split())[:120]}, fed from {source[:80]}"
+            act = Action(channel=FROM_OUTSIDE.get(origin, "copied"), seq=gap.seq, path=WHOLE_TREE, text=said)
+            yield structs.replace(act, is_open=origin == "copied" or source in shown.asked)
+
+
+def _ready(view: SessionView, call: ToolCall, wrote: WrittenFiles, shown: ShownText) -> Iterator[Action]:
+    """Patches that it applied and solutions that it ran, whose text it did not write."""
+    command = call.command or ""
+    if "--check" in command and command.count("apply") == 1:
+        return
+    for reader, path in parse(command).runs:
+        if path in wrote.texts or path in shown.asked:
+            continue
+        source = wrote.carried.get(path)
+        if reader == "patch":
+            if source is not None and source.origin == "repository" and not later_revision(source.source):
+                continue  # its own work, put by
+            entry = wrote.files.get(path)
+            if source is None and entry is not None:
+                continue
+            is_known = source is not None or is_answer(view, path, wrote)
+            channel = source.origin if source is not None else "copied"
+            text = f"applied {path}" + (f" from {source.source}" if source is not None else ", which it did not write")
+            if channel in ("repository", "network", "package", "copied"):
+                yield Action(channel=channel, seq=call.seq, path=WHOLE_TREE, text=text[:160], is_open=not is_known)
+        elif path[:1] in "/~" and _SOLUTION.search(path) and is_answer(view, path, wrote):
+            yield Action(channel="copied", seq=call.seq, path=WHOLE_TREE, text=f"ran {path}, which it did not write")
+
+
+def _installed(call: ToolCall, project: str, cwd: str | None) -> Iterator[Action]:
+    """The project itself: for what it needs, perhaps; what was then read or taken shows itself."""
+    for words, *_ in simple_commands(call.command or ""):
+        words = leading_words(words)  # noqa: PLW2901  (what runs is asked, not what runs it)
+        if words[:1] and words[0].startswith("pip") and "install" in words:
+            for word in operands(words, names("-r -c -t --target -i --index-url"))[1:]:
+                is_project = bool(project) and re.split(r"[=<>!~\[]", word)[0].lower() == project
+                # A package of its own, from outside of the tree, may stand before the one that tests mean.
+                is_own = word[:1] in "/~" and not (cwd and f"{word}/".startswith(f"{cwd}/"))
+                if is_project or is_own:
+                    channel: Channel = "package" if is_project else "harness"
+                    yield Action(channel=channel, seq=call.seq, path=word, text=" ".join(words)[:160], is_open=True)
+
+
+# Lines that were copied under other names: the same words and signs but for identifiers, changed alike throughout.
+
+FEWEST_RENAMED = 3
+"""At least so many lines must fit one renaming; a choice of this project."""
+TOKENS = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\w\s]")
+_FEWEST_TOKENS, _MOST_LINES_RENAMED, _MOST_ALIKE = 6, 2_000, 8
+"""At most so many lines of one skeleton are compared with each line."""
+_KEYWORDS = frozenset(keyword.kwlist) | names(LISTS["tests"]["keywords"])
+
+
+@lru_cache(maxsize=65_536)
+def skeleton(line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The line's tokens with a mark for each name, and the names in turn."""
+    tokens = TOKENS.findall(line)
+    is_name = [(token[0].isalpha() or token[0] == "_") and token not in _KEYWORDS for token in tokens]
+    shape = tuple("\x00" if named else token for token, named in zip(tokens, is_name, strict=True))
+    return shape, tuple(token for token, named in zip(tokens, is_name, strict=True) if named)
+
+
+def renamed(standing: Sequence[str], source: Iterable[str], tree: Iterable[str]) -> set[str]:
+    """Return the surviving lines that one consistent renaming makes of lines of the source.
+
+    Lines whose skeleton `tree` (the working tree) has too prove nothing, nor do short ones. A renaming maps each name
+    to one other, and no two names to the same; names with most votes go first.
+    """
+    shapes: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for line in list(dict.fromkeys(source))[:_MOST_LINES_RENAMED]:
+        shape, names = skeleton(line)
+        if len(shape) >= _FEWEST_TOKENS and names and len(alike := shapes.setdefault(shape, [])) < _MOST_ALIKE:
+            alike.append(names)
+    mine = {line: skeleton(line) for line in list(dict.fromkeys(standing))[:_MOST_LINES_RENAMED]}
+    if sum(shape in shapes for shape, _ in mine.values()) < FEWEST_RENAMED:
+        return set()
+    for line in tree:
+        shapes.pop(skeleton(line)[0], None)
+    pairs = [(line, theirs, names) for line, (shape, names) in mine.items() for theirs in shapes.get(shape, ())]
+    votes = Counter(pair for _, theirs, names in pairs for pair in set(zip(theirs, names, strict=True)))
+    to: dict[str, str] = {}
+    for (old, new), _ in votes.most_common():
+        if old not in to and new not in to.values():
+            to[old] = new
+    fitting = {line for line, theirs, names in pairs if all(to.get(o) == n for o, n in zip(theirs, names, strict=True))}
+    changed = {line for line, theirs, names in pairs if line in fitting and theirs != names}
+    return fitting if len(changed) >= FEWEST_RENAMED else set()
