@@ -268,3 +268,30 @@ def test_a_run_report_beside_trajectories_alone_judges_them(tmp_path: Path, name
     files = {f"run/{task}/{task}.traj.json": mini(task) for task in TASKS}
     found = known(put(tmp_path / "in", {**files, f"run/{name}": summary(TASKS)}))
     assert found == [(task, MODEL, outcome, True) for task, outcome in JUDGED]
+
+
+def test_a_verdict_of_a_task_is_not_lent_to_a_trial_that_names_none(tmp_path: Path) -> None:
+    """A table beside two runs judges the one of its task; the other's task nobody knows."""
+    steps = [{"step_id": 1, "source": "user", "message": "go"}, {"step_id": 2, "source": "agent", "message": "ok"}]
+    for place, task in (("a/acme__tools-12", "acme__tools-12"), ("other", "")):
+        (tmp_path / "in" / place).mkdir(parents=True)
+        named = {"extra": {"instance_id": task}} if task else {}
+        whole = {
+            "schema_version": "ATIF-v1.4",
+            "session_id": place[-5:],
+            "agent": {"name": "a", "version": "1"},
+            **named,
+        }
+        (tmp_path / "in" / place / "run.trajectory.json").write_text(json.dumps({**whole, "steps": steps}))
+    (tmp_path / "in" / "table").mkdir()
+    row = {"instance_id": "acme__tools-12", "resolved": True, "model": "m"}
+    (tmp_path / "in" / "table" / "outcomes.jsonl").write_text(json.dumps(row) + "\n")
+    pipeline.ingest([str(tmp_path / "in")], tmp_path / "store", jobs=1)
+    store = Store(tmp_path / "store")
+    assert store.sql("SELECT count(*) FROM attempts WHERE session_id = 'other' AND task_id IS NOT NULL").fetchall() == [
+        (0,)
+    ]
+    ((kinds, records),) = store.sql(
+        "SELECT record_kinds, records FROM artifacts WHERE format = 'outcome-table'"
+    ).fetchall()
+    assert sum(json.loads(kinds).values()) == records

@@ -322,7 +322,10 @@ def _lends_to(part: Attempt, root: str, task: str | None) -> bool:
     below = not part.root or root == part.root or root.startswith(part.root + "/")
     if part.only_below is not None and not root.startswith(f"{part.root}/{part.only_below}"):
         return False
-    return below and (part.task_id is None or task is None or part.task_id == task)
+    if part.task_id is None or part.task_id == task:
+        return below
+    # A trial that names no task gets what its own folder or one that is called like the task says.
+    return below and task is None and (root == part.root or part.task_id in root[len(part.root) :].split("/"))
 
 
 def _attempts(

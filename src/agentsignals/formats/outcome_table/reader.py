@@ -101,15 +101,16 @@ def _at_home(part: Attempt, below: TrialsBelow, tasks: Counter[str], source: Inp
     """Return a row as an attempt by itself; or, where it judges a trial that has files of its own, what it lends to
     that trial when the table is read for it."""
     if not below.names:
+        saw(source.artifact, "outcome")
         return part
     model = part.observed.get("model_id")
     alone = tasks[part.task_id or ""] == 1
     is_above = source.judges not in ("", source.folder)
     model = model if isinstance(model, str) else None
     named = below.judged_by(part.task_id or "", part.run_id, model, alone, is_above)
+    saw(source.artifact, "outcome" if named is None else "verdict_of_a_trial")
     if named is None:
         return None if source.lent else part
-    saw(source.artifact, "verdict_of_a_trial")
     if not source.lent:
         return None
     goes_by = None if named.startswith("/") else named
@@ -139,7 +140,6 @@ def _part(source: Input, columns: tables.Columns, is_reward: bool, line: int, ro
     if not tables.is_row(row, columns):
         skip(artifact, "bad_shape")
         return None
-    saw(artifact, "outcome")
     return attempt_of(source, columns, is_reward, line, row)
 
 
