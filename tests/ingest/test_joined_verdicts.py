@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
+from tests.golden import SAMPLES
 
 TASKS = [f"acme__shop-{n}" for n in range(4)]
 MODEL = "acme/coder-1"
@@ -272,26 +274,23 @@ def test_a_run_report_beside_trajectories_alone_judges_them(tmp_path: Path, name
 
 def test_a_verdict_of_a_task_is_not_lent_to_a_trial_that_names_none(tmp_path: Path) -> None:
     """A table beside two runs judges the one of its task; the other's task nobody knows."""
-    steps = [{"step_id": 1, "source": "user", "message": "go"}, {"step_id": 2, "source": "agent", "message": "ok"}]
-    for place, task in (("a/acme__tools-12", "acme__tools-12"), ("other", "")):
+    for place in ("runs", "other", "table"):
         (tmp_path / "in" / place).mkdir(parents=True)
-        named = {"extra": {"instance_id": task}} if task else {}
-        whole = {
-            "schema_version": "ATIF-v1.4",
-            "session_id": place[-5:],
-            "agent": {"name": "a", "version": "1"},
-            **named,
-        }
-        (tmp_path / "in" / place / "run.trajectory.json").write_text(json.dumps({**whole, "steps": steps}))
-    (tmp_path / "in" / "table").mkdir()
-    row = {"instance_id": "acme__tools-12", "resolved": True, "model": "m"}
+    shutil.copytree(SAMPLES / "swe-agent" / "retries", tmp_path / "in" / "runs", dirs_exist_ok=True)
+    steps = [{"step_id": 1, "source": "user", "message": "go"}, {"step_id": 2, "source": "agent", "message": "ok"}]
+    whole = {
+        "schema_version": "ATIF-v1.4",
+        "session_id": "other",
+        "agent": {"name": "a", "version": "1"},
+        "steps": steps,
+    }
+    (tmp_path / "in" / "other" / "run.trajectory.json").write_text(json.dumps(whole))
+    row = {"instance_id": "acme__tools-12", "resolved": True, "agent": "mini-swe-agent"}
     (tmp_path / "in" / "table" / "outcomes.jsonl").write_text(json.dumps(row) + "\n")
     pipeline.ingest([str(tmp_path / "in")], tmp_path / "store", jobs=1)
     store = Store(tmp_path / "store")
-    assert store.sql("SELECT count(*) FROM attempts WHERE session_id = 'other' AND task_id IS NOT NULL").fetchall() == [
-        (0,)
-    ]
-    ((kinds, records),) = store.sql(
-        "SELECT record_kinds, records FROM artifacts WHERE format = 'outcome-table'"
-    ).fetchall()
-    assert sum(json.loads(kinds).values()) == records
+    query = "SELECT task_id, reward FROM attempts JOIN sessions USING (session_id) WHERE session_id = 'other'"
+    assert store.sql(query).fetchall() == [(None, None)]
+    told = store.sql("SELECT record_kinds, records FROM artifacts WHERE format = 'outcome-table'").fetchall()
+    assert [sum(json.loads(kinds).values()) for kinds, _ in told] == [records for _, records in told]
+    assert json.loads(told[0][0]) == {"verdict_of_a_trial": 1}
