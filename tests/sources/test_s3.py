@@ -272,7 +272,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again_twice(
 def test_what_can_not_be_listed_is_an_error_without_credentials(
     bucket: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    with pytest.raises(SourceError, match="holds no object"):
+    with pytest.raises(SourceError, match="There is no file under"):
         listed("s3://traces/nothing")
     with pytest.raises(SourceError, match="can't be listed: NoSuchBucket"):
         listed("s3://no-such-bucket")

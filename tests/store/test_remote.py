@@ -252,7 +252,7 @@ def test_a_store_that_names_files_elsewhere_is_refused(path: str, bucket: Any, t
             {"team/store/head": b'{"files": {"index.sqlite": ["%s", 1, 1]}}' % (b"0" * 32)},
             "can't be reached: NoSuchKey",
         ),
-        ({"team/store/head": b'{"files": {"a": ["00", 1, 1]}}', "team/store/blobs/00": b"x"}, "has other content"),
+        ({"team/store/head": b'{"files": {"a": ["00", 1, 1]}}', "team/store/blobs/00": b"x"}, "is damaged"),
     ],
 )
 def test_what_is_no_store_is_an_error_that_says_so(
