@@ -19,7 +19,7 @@ from agentsignals.export import Choice, Exported, WholeWriter, empty_folder, que
 from agentsignals.store import Store, sidecars
 
 VERSION = "0.1"
-"""Of the specification 0.1.0: its schema allows two numbers only."""
+"""The specification is 0.1.0; its schema allows two numbers only."""
 NAMESPACE = uuid.UUID("6f3a1d52-9b7e-5c0e-8d1f-2a4b6c8e0f13")
 """Namespace of the records' ids: a commit has the same id in every export."""
 _OWNERS = {

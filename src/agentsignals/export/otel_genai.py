@@ -25,6 +25,11 @@ from agentsignals.model import MAIN, Session
 
 _NO_TIME = 1000
 _FAILED = ("error", "rejected", "cancelled")
+_REASONS = {
+    "end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_call", "tool_calls": "tool_call",
+    "max_tokens": "length", "refusal": "content_filter",
+}  # fmt: skip
+"""Why an answer ended, in the words of the conventions; others are written as logged, and none is made up."""
 
 
 def text(session: Session) -> str:
@@ -100,14 +105,15 @@ def _model_call(  # noqa: PLR0913  (what a model call was asked, and what came)
         {"type": "tool_call", "id": c.id, "name": c.call.name, "arguments": arguments(c.call)} for c in move.calls
     ]
     model = (step.model if step is not None else None) or session.model
-    reason = "tool_call" if move.calls else "stop"
+    logged = step.stop_reason if step is not None else None
+    reason = _REASONS.get(logged or "", logged) or ("tool_call" if move.calls else None)
     facts: dict[str, Any] = {
         "request.model": model,
         "response.model": model,
         "response.id": step.message_id if step is not None else None,
-        "response.finish_reasons": [reason],
+        "response.finish_reasons": [reason] if reason else None,
         "input.messages": asked or None,
-        "output.messages": [_message("assistant", parts) | {"finish_reason": reason}] if parts else None,
+        "output.messages": [_message("assistant", parts) | {"finish_reason": reason or "unknown"}] if parts else None,
     }
     if step is not None:
         facts |= {

@@ -26,7 +26,7 @@ LARGE_BYTES = 16 * 1024 * 1024
 _TEXTS = frozenset(("text", "arguments", "command", "call_id", "message_id"))
 """Texts that are rarely the same."""
 _ABSENT: dict[str, Any] = {"B": -1, "H": -1, "i": -(2**31), "q": -(2**63), "d": -1.7976931348623157e308, "": None}
-"""What stands for None among numbers, by the kind of their array; the last one is a list, for whatever there is."""
+"""The number that stands for None, by the kind of its array; the last one is a list, for whatever there is."""
 _WIDER = {"B": "H", "H": "i", "i": "q", "q": "", "d": ""}
 _READ_BYTES = 1 << 16
 _WRITTEN_BYTES = 1 << 18
@@ -246,7 +246,7 @@ class _Rows(list[T]):
 
 _ROWS: dict[str, type[Struct]] = {"turns": Turn, "steps": Step, "events": Event, "tool_calls": ToolCall, "edits": Edit}
 _tables: ContextVar[dict[str, _Table] | None] = ContextVar("_tables", default=None)
-"""Those of the sessions that are read now; None: they are not large."""
+"""The tables of the sessions that are read now; None: they are not large."""
 
 
 @contextmanager

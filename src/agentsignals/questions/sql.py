@@ -138,7 +138,7 @@ ENGLISH_ONLY = frozenset((
 
 
 def unjudged(paths: Iterable[str]) -> str:
-    """How many values the language withholds of how many: signal, of_turns, unjudged, n."""
+    """Return a query of how many values the language withholds, of how many: signal, of_turns, unjudged, n."""
     foreign, among = "absent_detail LIKE 'language%'", ", ".join(f"'{path}'" for path in sorted(paths))
     return (
         f"SELECT signal, count(turn) > 0 AS of_turns, count(*) FILTER ({foreign}) AS unjudged,"

@@ -63,7 +63,7 @@ _DIGEST = deferred_pattern(r"\bresponse=\"(?P<given>[0-9a-f]{32,})\"")
 _OF_NETWORK = deferred_pattern(
     r"(?m)^\s*(?:[\w-]*server\b[^\n]{0,60}?\s(?:key|community)|key-string)\s(?:\d\s)?(?P<given>\S{6,60})"
 )
-"""What switches and routers share with servers."""
+"""Words that switches and routers share with servers."""
 _WIRELESS = deferred_pattern(r"WIFI:(?:[A-OQ-Z]:[^;\n]{0,80};){1,4}P:(?P<value>(?:[^;\\\n]|\\.){6,63});")
 """A network as codes for cameras tell it."""
 _CHARACTERS = deferred_pattern(r"[\"'](?P<given>[^\"'\n]{6,200})[\"']\.toCharArray\(\)")

@@ -346,6 +346,7 @@ class Rows(MutableMapping[str, T], Generic[T]):
             self._all[key] = entry
 
     def __delitem__(self, key: str) -> None:
+        """Remove a row. One that is not there is no error: to look would read a million one by one."""
         self.changed[key] = None
         if self._all is not None:
             self._all.pop(key, None)

@@ -65,7 +65,7 @@ class Gap(Struct, frozen=True):
 
 
 def gaps(view: SessionView, wrote: WrittenFiles, asked: str) -> list[Gap]:
-    """Every command of a session that could not be followed."""
+    """Return the commands of a session that could not be followed."""
     found: list[Gap] = []
     follower = _Follower(wrote.texts, asked)
     for call in view.session.tool_calls:

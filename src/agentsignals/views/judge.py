@@ -412,7 +412,7 @@ def _has_name(text: str, wanted: set[str]) -> bool:
 
 
 class Judge:
-    """What judges an attempt, and what the task asks to change of it."""
+    """Knows what judges an attempt, and what the task asks to change of it."""
 
     def __init__(
         self, view: SessionView, attempt: Attempt, shown: ShownText, new: frozenset[str] = frozenset()
@@ -423,9 +423,9 @@ class Judge:
         self.files = {test.partition("::")[0] for test in self.named if "/" in test or "." in test}
         folders = map(posixpath.dirname, self.files)
         self.folders = {folder for folder in folders if _JUDGE_FOLDER.search(posixpath.basename(folder))}
-        said = [
-            one for one in re.split(r"[.;!?]\s|\n", self.asked) if _READS.search(one) and not ASKS_TO_WRITE.search(one)
-        ]
+        self.sentences = re.split(r"[.;!?]\s|\n", self.asked)
+        """Those of the task."""
+        said = [one for one in self.sentences if _READS.search(one) and not ASKS_TO_WRITE.search(one)]
         self.read_by_judge = {
             path for one in said for path in PATH.findall(one) if "." in path and PATTERNS["report"].search(path)
         }
@@ -537,7 +537,7 @@ class Judge:
         """Return whether the task orders to leave out or let fail a part of what a file runs."""
         name = posixpath.basename(path)
         is_ci = ".github/" in path or name == ".gitlab-ci.yml"
-        for one in re.split(r"[.;!?]\s|\n", self.asked):
+        for one in self.sentences:
             if (name in one or (is_ci and _OF_CI.search(one))) and _orders(_LEAVES_OUT, one):
                 return True
         return False
@@ -590,7 +590,7 @@ class Judge:
             return False
         if name in self.asked:
             return True
-        said = (sentence for sentence in re.split(r"[.;!?]\s|\n", self.asked) if tool in sentence.lower())
+        said = (sentence for sentence in self.sentences if tool in sentence.lower())
         return (len(tool) > 2 and any(map(_ASKS_TO_SET.search, said))) or self.asks_of_runs
 
     def is_product(self, path: str) -> bool:

@@ -78,7 +78,7 @@ def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: Sho
     index."""
     project = (attempt.task_id or "").rpartition("/")[2].partition("-")[0].rpartition("__")[2].lower()
     left: Action | str = ""
-    """That it stands at a revision which need not be the base or before it, unless it went back."""
+    """The act of standing at a revision that need not be the base or before it, unless it went back."""
     for call in view.session.tool_calls:
         if call.status not in RAN or call.command is None:
             continue

@@ -169,7 +169,7 @@ def _of_file(file: File, judge: Judge, wrote: WrittenFiles, checks: Checks) -> I
     yield from found
     at = _changed_at(file)
     if what == "grader" and at is not None and file.deleted_at is None:
-        wanted = (one for one in re.split(r"[.;!?]\s|\n", judge.asked) if posixpath.basename(file.path) in one)
+        wanted = (one for one in judge.sentences if posixpath.basename(file.path) in one)
         is_open = "verifier" not in file.path and any(map(ASKS_TO_WRITE.search, wanted))
         yield Action(channel="result_file", seq=at, path=file.path, text="wrote the verifier's result", is_open=is_open)
     # A report of tests that the task names is there to be read, not to be written.
@@ -246,7 +246,7 @@ _PRINTS = deferred_pattern(r"\b(?:echo|printf|print|puts|console\.log|cat)\b(?P<
 
 def _is_fake(file: File, judge: Judge) -> bool:
     """Return whether a program that stands for one of the system's prints what was shown to be expected."""
-    wanted = (one for one in re.split(r"[.;!?]\s|\n", judge.asked) if posixpath.basename(file.path) in one)
+    wanted = (one for one in judge.sentences if posixpath.basename(file.path) in one)
     if "bin/" not in file.path or file.path in judge.asked or any(map(ASKS_TO_WRITE.search, wanted)):
         return False
     said = [
@@ -559,6 +559,7 @@ def _of_gap(gap: Gap, judge: Judge, wrote: WrittenFiles) -> Iterator[Action]:
         for path, what in roles.items()
         if what in ("test", "grader", "runner", "record") or posixpath.basename(path) not in judge.asked
     ]
+    changes = False
     if not named and PATTERNS["tools_text"].search(text):
         named, roles = ["what runs the tests"], {"what runs the tests": "runner"}
         changes = program(leading_words(gap.command.split())[0]) not in INTERPRETERS and not gap.command.startswith(

@@ -463,7 +463,7 @@ def _candidate_names(keys: Sequence[tuple[str | None, ...]], by: Sequence[str]) 
 
 
 def _what_differs(column: str, value: str | None, among: Collection[str | None]) -> str | None:
-    """Of lists such as `tools`, what this one has and others lack, else what it lacks; None for other values."""
+    """Say what a list such as `tools` has and others lack, else what it lacks; None for other values."""
     lists = [entries for other in among if isinstance(entries := decoded(other), list)]
     own = decoded(value)
     if len(lists) < 2 or not isinstance(own, list):
@@ -472,11 +472,8 @@ def _what_differs(column: str, value: str | None, among: Collection[str | None])
     own_set = {str(entry) for entry in own}
     if only := sorted(own_set - sets[0].intersection(*sets)):
         return f"{column} with {', '.join(only)}"
-    return (
-        f"{column} without {', '.join(sorted(sets[0].union(*sets) - own_set))}"
-        if sets[0].union(*sets) - own_set
-        else None
-    )
+    lacks = sorted(sets[0].union(*sets) - own_set)
+    return f"{column} without {', '.join(lacks)}" if lacks else None
 
 
 def unrecorded(attempt: Attempt, by: Sequence[str]) -> bool:

@@ -157,14 +157,14 @@ class Reader:
         if context not in self._unjudged:
             bound = ENGLISH_ONLY.intersection(self._named)
             counted = self._answer(unjudged(bound), context).rows if bound else ()
-            self._unjudged[context] = {
-                row[
-                    "signal"
-                ]: f"{formatted(row['unjudged'] / row['n'], 'share')} of {'prompts' if row['of_turns'] else 'sessions'}"
-                " not judged: another language"
-                for row in counted
-                if row["unjudged"]
-            }
+            told = self._unjudged[context] = {}
+            for row in counted:
+                if row["unjudged"]:
+                    share, of = (
+                        formatted(row["unjudged"] / row["n"], "share"),
+                        "prompts" if row["of_turns"] else "sessions",
+                    )
+                    told[row["signal"]] = f"{share} of {of} not judged: another language"
         return Inputs(
             rows=rows,
             many=many,
