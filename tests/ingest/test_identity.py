@@ -255,6 +255,19 @@ def test_logs_of_one_folder_and_of_equal_times_are_told_apart_by_their_prompts(t
     assert sorted(len(events) for events in found.values()) == [4, 4]
 
 
+@pytest.mark.parametrize(("apart_s", "sessions"), [(0.9, 1), (1.5, 2)])
+def test_copies_of_a_log_have_its_times_but_for_rounded_seconds(tmp_path: Path, apart_s: float, sessions: int) -> None:
+    """Two people give one agent one prompt, in sessions of one id; an export rounds times."""
+    first, other = log_of("Chart the bay", "a"), Log("same", name="b")
+    other.wait(apart_s)
+    for i in range(2):
+        other.user(f"Chart the bay {i}")
+        other.assistant({"type": "text", "text": "Done."}, message_id=f"msg-b-{i}")
+    write(tmp_path / "alice/a.jsonl", *first.lines)
+    write(tmp_path / "bob/b.jsonl", *other.lines)
+    assert len(read(tmp_path / "store", [tmp_path / "alice", tmp_path / "bob"])) == sessions
+
+
 def printed(*said: str, model: str = "m-1", cwd: str = "/w") -> str:
     """What Claude Code prints: no times."""
     start = {"type": "system", "subtype": "init", "session_id": "one", "cwd": cwd, "model": model, "uuid": "u"}
