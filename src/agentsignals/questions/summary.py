@@ -87,7 +87,8 @@ class Brief(Struct, frozen=True, kw_only=True):
     @property
     def told_amount(self) -> str:
         """The amount, unless the sentence begins with it."""
-        return "" if self.sentence.startswith(f"{self.amount} ") else self.amount
+        number = self.amount.partition(" ")[0]
+        return "" if self.sentence.removeprefix("At least ").startswith(f"{number} ") else self.amount
 
 
 class ContextSummary(Struct, frozen=True, kw_only=True):
