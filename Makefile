@@ -5,10 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 LAB_VENV := .venv-lab
 ENGINES_VENV := .venv-engines
-LAB_TESTS := tests/lab tests/sandbox
-NOT_THE_LAB := $(addprefix --ignore=,$(LAB_TESTS))
+LAB := packages/lab
 ENGINES_TESTS := tests/ingest/test_engine.py tests/sources/test_s3.py tests/store/test_remote.py
-CODE := src tests docs benchmarks conformance
+CODE := src tests docs benchmarks conformance packages
 
 # What a shell may have set for other programs: Python's own would be another's, and pip would install elsewhere.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS PYTEST_ADDOPTS PIP_TARGET PIP_PREFIX PIP_ROOT
@@ -30,7 +29,7 @@ help:
 	@echo "make test     the tests of all but the lab, without those that take seconds each"
 	@echo "make test-slow those that take seconds each"
 	@echo "make test-nightly of the slow ones, those that ask the same of more cases"
-	@echo "make test-lab the tests of the lab and its sandbox, with torch: into .venv-lab, 7 GB"
+	@echo "make test-lab the tests of packages/lab, with torch: into .venv-lab, 7 GB"
 	@echo "make test-engines the tests of Ray and of object stores: into .venv-engines, 1 GB"
 	@echo "make fuzz     damaged files of every format, read and checked; MINUTES=600 for a night"
 	@echo "make check    format, lint, types, generated pages, tests"
@@ -52,17 +51,17 @@ demo: $(VENV)/.core
 
 # Three processes for two cores: a third of the tests wait for a disk or a program.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(NOT_THE_LAB) $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(ARGS)
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow and not nightly" $(NOT_THE_LAB) $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow and not nightly" $(ARGS)
 
 test-nightly: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist worksteal -m nightly $(ARGS)
 
 # A thread a process: pytest has a process a core already.
 test-lab: $(LAB_VENV)/.lab
-	OMP_NUM_THREADS=1 $(LAB_VENV)/bin/python -m pytest -n auto --dist worksteal $(ARGS) $(LAB_TESTS)
+	cd $(LAB) && OMP_NUM_THREADS=1 $(CURDIR)/$(LAB_VENV)/bin/python -m pytest -n auto --dist worksteal $(ARGS)
 
 # One process: Ray's cluster is the machine's.
 test-engines: $(ENGINES_VENV)/.engines
@@ -82,6 +81,7 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy -p agentsignals
+	cd $(LAB) && MYPYPATH=src:../../src $(CURDIR)/$(BIN)/mypy
 
 docs-check: $(VENV)/.dev
 	$(BIN)/python -m docs.generate --check
@@ -128,7 +128,7 @@ watch-upstream: $(VENV)/.dev
 lock: .venv-tools/.uv
 	$(COMPILE) --extra dev --output-file requirements/dev.txt
 	$(COMPILE) --extra docs --constraints requirements/dev.txt --output-file requirements/docs.txt
-	$(COMPILE) --extra lab-dev --output-file requirements/lab.txt
+	$(COMPILE) $(LAB)/pyproject.toml --extra dev --extra torch --no-emit-package agentsignals --output-file requirements/lab.txt
 	$(COMPILE) --extra engines-dev --constraints requirements/dev.txt --output-file requirements/engines.txt
 
 audit: .venv-tools/.pip-audit
@@ -153,10 +153,10 @@ $(VENV)/.docs: requirements/docs.txt $(VENV)/.dev
 	$(BIN)/python $(LOCKED) requirements/docs.txt
 	@touch $@
 
-$(LAB_VENV)/.lab: pyproject.toml requirements/lab.txt | $(BIN)/python
+$(LAB_VENV)/.lab: pyproject.toml $(LAB)/pyproject.toml requirements/lab.txt | $(BIN)/python
 	$(BIN)/python -m venv $(LAB_VENV)
 	$(LAB_VENV)/bin/python $(LOCKED) requirements/lab.txt
-	$(LAB_VENV)/bin/python $(OURS)
+	$(LAB_VENV)/bin/python $(OURS) --editable $(LAB)
 	@touch $@
 
 $(ENGINES_VENV)/.engines: pyproject.toml requirements/engines.txt | $(BIN)/python

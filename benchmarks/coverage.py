@@ -441,8 +441,7 @@ def scores(experiments: int) -> None:
 def aurocs(experiments: int) -> None:
     """Coverage of the lab's AUROC: groups differ in level and in separation, four texts a class and group."""
     import numpy as np  # noqa: PLC0415  (the lab's)
-
-    from agentsignals.lab.separation import interval  # noqa: PLC0415
+    from agentsignals_lab.separation import interval  # noqa: PLC0415
 
     heading("AUROC over groups", (3, *SIZES))
     for target in (0.73, 0.89):

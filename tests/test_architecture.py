@@ -11,7 +11,7 @@ import gc
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -31,7 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     (FACE,),
     ("ui",),
     ("experiments",),
-    ("export", "lab", "labels"),
+    ("export", "labels"),
     ("ingest",),
     ("repositories",),
     ("questions",),
@@ -53,15 +53,11 @@ APART = {
 }
 """Lower is not always fair to import: a store knows no trace format, a signal sees one session."""
 
-OPTIONAL = ("lab",)
-MAY_OPEN = ("cli", "experiments")
-"""Modules that may import an optional unit: its verbs, and the claims about its runs."""
-
 PLUG_INS = ("signals", "questions.studies", "questions.findings")
 """Folders whose modules do not import each other: adding one touches no other."""
 
 WEIGHT = {
-    "pyarrow": {"store", "export", "formats", "sources", "labels", "lab.coding_tasks.task_files", "lab.runs.table"},
+    "pyarrow": {"store", "export", "formats", "sources", "labels"},
     "duckdb": {"store.query", "experiments.replication"},
     "polars": {"store"},
     "jinja2": {"ui.rendering"},
@@ -82,16 +78,9 @@ WEIGHT = {
     "optuna": {"experiments"},
     "rich": {"cli.output"},
     "botocore": {"network"},
-    "transformers": {"lab.residual"},
-    "torch": {"lab.residual"},
-    "tokenizers": {"lab.residual"},
-    "sae_lens": {"lab.residual.public_sae"},
-    "numpy": {"lab", "stats", "questions.drivers", "experiments.emotion_lab.states"},
+    "numpy": {"stats", "questions.drivers"},
 }
 """Where each third-party package may be imported at run time (msgspec: anywhere). A folder's name admits all in it."""
-
-INSTALLED_APART = {"sae_lens"}
-"""Asked for where a person installed them: too heavy for an extra (sae-lens brings fifty packages)."""
 
 IMPORTED_AS = {
     "pyyaml": "yaml",
@@ -106,12 +95,12 @@ IMPORTED_AS = {
 ORDINARY = frozenset(
     (
         "after", "agent", "analyze", "bash", "before", "changes", "code", "command", "content", "create",
-        "description", "diff", "edit", "edits", "exec", "fetch", "find", "finish", "glob", "grep", "handoff", "input",
-        "insert", "inspect", "items", "list", "ls", "mcp", "memory", "new", "old", "open", "patch", "path", "plan",
-        "process", "python", "question", "read", "replace", "rg", "search", "session", "shell", "skill", "sql",
-        "status", "step", "subagent", "subject", "submit", "task", "tasks", "test", "text", "thinking",
-        "timeout", "title", "todo", "tree", "view", "wait", "write", "Config", "Delete", "Exit", "List",
-        "Search", "Task", "tool_search", "write_file",
+        "description", "diff", "edit", "edits", "fetch", "find", "finish", "glob", "grep", "handoff", "input",
+        "insert", "items", "list", "ls", "mcp", "memory", "new", "old", "open", "patch", "path", "plan",
+        "python", "question", "read", "replace", "rg", "search", "session", "shell", "skill", "sql",
+        "status", "step", "subagent", "subject", "task", "tasks", "test", "text", "thinking",
+        "timeout", "title", "todo", "tree", "view", "wait", "write", "Delete", "Exit",
+        "Search", "tool_search", "write_file",
     )
 )  # fmt: skip
 """Words that are nobody's: English ones, programs, languages, the model's own classes and purposes of tools. Some agent
@@ -269,37 +258,16 @@ def _reached(needs: Mapping[str, set[str]], start: str) -> set[str]:
     return seen
 
 
-def test_the_core_does_without_the_lab() -> None:
-    """Only the verbs of the lab and the claims about its runs import it."""
-    assert core_imports_of_optional_units(trees()) == []
+@pytest.mark.parametrize("importer", ["questions.cost", "cli.lab"])
+def test_nothing_here_imports_the_lab(importer: str) -> None:
+    """It is a package of its own: its verbs and its claims come by entry points."""
+    assert imports_of_the_lab(imports()) == []
+    assert imports_of_the_lab(_imports(planted({importer: "def f():\n    import agentsignals_lab.runs"}))) == [importer]
 
 
-@pytest.mark.parametrize(
-    ("importer", "line", "expected"),
-    [
-        ("questions.cost", "from agentsignals.lab import runs", ["questions.cost:1 imports lab"]),
-        (
-            "ingest.plan",
-            "def f():\n    from agentsignals.lab.runs import Run",
-            ["ingest.plan:2 imports lab.runs"],
-        ),
-        ("ingest.collection", "import agentsignals.lab", ["ingest.collection:1 imports lab"]),
-        ("cli.lab", "from agentsignals.lab.runs import Run", []),
-        ("lab.report", "from agentsignals.lab.runs import Run", []),
-    ],
-)
-def test_an_import_of_an_optional_unit_is_seen(importer: str, line: str, expected: list[str]) -> None:
-    assert core_imports_of_optional_units(planted({importer: line})) == expected
-
-
-def core_imports_of_optional_units(modules: Mapping[str, ast.Module]) -> list[str]:
-    return [
-        f"{made.importer}:{made.line} imports {made.imported}"
-        for made in inner_imports(modules)
-        if unit(made.imported) in OPTIONAL
-        and unit(made.importer) != unit(made.imported)
-        and not f"{made.importer}.".startswith(tuple(f"{place}." for place in MAY_OPEN))
-    ]
+def imports_of_the_lab(made: Iterable[Import]) -> list[str]:
+    packages = {path.name for path in (ROOT / "packages").glob("*/src/*")}
+    return [found.importer for found in made if found.imported.split(".")[0] in packages]
 
 
 def test_units_that_must_not_know_each_other_do_not() -> None:
@@ -365,7 +333,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None
     }
     optional = {IMPORTED_AS.get(name, name) for name in optional}
     used = {found.imported.split(".")[0] for found in imports()} - {FACE} - set(sys.stdlib_module_names)
-    assert used - optional - declared == INSTALLED_APART
+    assert used - optional - declared == set()
     assert declared - used == set()
     assert set(WEIGHT) | {"msgspec"} >= declared, "say where the new dependency may be imported"
 

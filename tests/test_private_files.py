@@ -25,7 +25,6 @@ from agentsignals.cli.demo_corpus import make_corpus
 from agentsignals.cli.grammar import verbs
 from agentsignals.store import Store, disk
 from tests.claude import Log
-from tests.lab.test_lab_report import episode, written
 from tests.labels.stores import session_id
 from tests.store.test_harms import STATEMENTS, Stage
 
@@ -68,7 +67,7 @@ WRITES: dict[str, list[list[str]]] = {
     "findings": [[]],
     "forget": [],  # last, below
     "formats": [[]],
-    "lab": [["list"], ["report", "RUN"], ["report", "RUN", "-o", "OUT/lab.md"], ["compare", "RUN", "RUN"]],
+    "lab": [],  # its verbs come from a package of its own
     "label": [
         ["sentiment", "--by", "rules"],
         ["sentiment", "--export-gold", "OUT/gold.jsonl"],
@@ -139,16 +138,14 @@ def reached_by_another(*folders: Path) -> list[str]:
 
 def words_of(given: list[str], stage: Stage, place: Path) -> Iterator[str]:
     named = {"SESSION": stage.session, "REPOSITORY": str(stage.repository), "OUT": str(place / "out"),
-             "CLAIMS": str(place / "claims.yaml"), "PLAN": str(place / "plan.toml"), "RUN": str(place / "out" / "run"),
+             "CLAIMS": str(place / "claims.yaml"), "PLAN": str(place / "plan.toml"),
              "SOURCES": stage.sources[0], "SOURCE": stage.sources[0]}  # fmt: skip
     for word in given:
         yield reduce(lambda told, pair: told.replace(*pair), named.items(), word)
 
 
 def test_each_verb_is_asked() -> None:
-    of_lab = {verb.removeprefix("lab ") for verb in verbs() if verb.startswith("lab ")}
-    assert set(WRITES) == {verb for verb in verbs() if " " not in verb}
-    assert of_lab - {"list", "report", "compare"} == {"agent", "run", "new"}
+    assert set(WRITES) == set(verbs())
 
 
 @needs_other_user
@@ -161,7 +158,6 @@ def test_no_verb_leaves_anything_to_another_user(way: str, place: Path, monkeypa
     stage = Stage(place / "stage")
     make_corpus(place / "corpus")
     assert main(["analyze", str(place / "corpus"), "--store", str(stage.store), "--quiet"]) == 0
-    written(place / "out" / "run", [episode("base", n, n < 3) for n in range(6)])
     (place / "claims.yaml").write_text(STATEMENTS)
     (place / "plan.toml").write_text(PLAN)
     monkeypatch.chdir(place / "out")
@@ -171,7 +167,7 @@ def test_no_verb_leaves_anything_to_another_user(way: str, place: Path, monkeypa
     for verb, asked in [*WRITES.items(), ("forget", [["SESSION"]])]:
         for given in asked:
             words = [verb, *words_of(given, stage, place)]
-            store = [] if verb in ("lab", "tune", "demo", "completion") else ["--store", str(stage.store)]
+            store = [] if verb in ("tune", "demo", "completion") else ["--store", str(stage.store)]
             err = io.StringIO()
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(err):
                 monkeypatch.setattr(sys, "stdin", io.StringIO("1\n" * 5))

@@ -95,7 +95,7 @@ def _verbs(folder: Path) -> list[list[str]]:
         ["annotate", HOSTILE, "--as", HOSTILE],
         ["replicate", str(out / "none.yaml")],
         ["lab", "list"],
-        ["lab", "report", HOSTILE.replace("\x00", "")],
+        ["lab", HOSTILE.replace("\x00", "")],
         ["serve", "--port", "99999999"],
         ["nonsense" + HOSTILE],
         ["query", "--" + HOSTILE],

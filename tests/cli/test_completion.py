@@ -72,7 +72,7 @@ def shell(request: pytest.FixtureRequest) -> str:
         ("finding\t--contex\tprod\t", "<findings><--context><product>"),
         ("analyze tra\t", "<analyze><traces>"),
         ("report --out\tpag\t", "<report><--output><page.html>"),
-        ("lab compar\t", "<lab><compare>"),
+        ("labels annot\t", "<labels><annotate>"),
         ("completion zs\t", "<completion><zsh>"),
     ],
     ids=["verb, option, choice", "a folder", "a file", "a verb of a verb", "its own"],

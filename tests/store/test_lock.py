@@ -15,8 +15,14 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-LOCKS = {"dev": ("dev",), "docs": ("docs",), "engines": ("engines-dev",), "lab": ("lab-dev",)}
-"""Each file of `requirements/`, and the extras it holds beside the core."""
+LAB: dict[str, Any] = tomllib.loads((ROOT / "packages" / "lab" / "pyproject.toml").read_text("utf-8"))["project"]
+PROJECT["optional-dependencies"]["lab"] = [
+    line
+    for line in sum(LAB["optional-dependencies"].values(), LAB["dependencies"])
+    if not line.startswith("agentsignals")
+]
+LOCKS = {"dev": ("dev",), "docs": ("docs",), "engines": ("engines-dev",), "lab": ("dev", "lab")}
+"""Each file of `requirements/`, and the extras it holds beside the core; `lab` is packages/lab with its extras."""
 PYTHONS = ("3.11", "3.12", "3.13")
 
 

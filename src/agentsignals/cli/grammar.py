@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentsignals import __version__
+from agentsignals.cli.lab import installed_lab
 from agentsignals.errors import UsageError, install_command
 
 _TYPES: dict[str, Any] = {"int": int, "float": float, "path": Path}
@@ -75,19 +76,17 @@ class Program(Parser):
     def format_help(self) -> str:
         """Return the first screen: verbs by group, the others by name alone."""
         declared, width = declarations(), max(40, shutil.get_terminal_size().columns)
-        told = declared["groups"] | {name: declared[name]["help"] for name in verbs() if " " not in name}
+        told = declared["groups"] | {name: declared[name]["help"] for name in verbs()}
         lines = [*textwrap.wrap(f"{_SAYS} {_ALONE}", width), "", "usage: agentsignals [VERB] [options]"]
         for title, names in declared["first"]:
             lines += ["", f"{title}:"]
             for name in names:
-                inner = [
-                    n.removeprefix(f"{name} ") for n in verbs() if name == (_group_of(n) or n.partition(" ")[0]) != n
-                ]
+                inner = [n for n in verbs() if name == _group_of(n)]
                 text = f"{told[name]}: {', '.join(inner)}" if inner else told[name]
                 indent = " " * 16
                 lines += textwrap.wrap(text, width, initial_indent=f"    {name:12}", subsequent_indent=indent)
         first = {name for _, names in declared["first"] for name in names}
-        more = [n for n in verbs() if n not in first and " " not in n and not _group_of(n)]
+        more = [n for n in verbs() if n not in first and not _group_of(n)]
         lines += ["", *textwrap.wrap(f"More: {', '.join(more)}", width, subsequent_indent="    ")]
         return "\n".join([*lines, "", *textwrap.wrap(_EVERY, width), ""])
 
@@ -100,7 +99,7 @@ def declarations() -> dict[str, Any]:
 
 
 def verbs() -> list[str]:
-    """Return the verbs. Those of the lab are named `lab VERB`; those of a group have it in their section."""
+    """Return the verbs. Those of a group have it in their section."""
     return [name for name in declarations() if name not in _FRAME]
 
 
@@ -119,9 +118,9 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     _add(parser, "every_verb", declarations()["shared"])
 
 
-def build_parser(*words: str) -> argparse.ArgumentParser:
+def build_parser(*words: str, with_lab: bool = False) -> argparse.ArgumentParser:
     """Build the parser of the verb that these words name, or of all verbs where they name none. `docs/cli.md` is made
-    from it."""
+    from it. The verbs of an installed lab are in that of `lab`, and with `with_lab` in that of all verbs."""
     declared = declarations()
     parser = Program(prog="agentsignals", description=_SAYS, epilog=f"{_ALONE} {_EVERY}")
     parser.add_argument("--version", action="version", version=f"agentsignals {__version__}")
@@ -136,25 +135,35 @@ def build_parser(*words: str) -> argparse.ArgumentParser:
             add_common(made)
             made.set_defaults(do="groups:run_group")
             inner[name] = made.add_subparsers(dest="of", metavar="VERB", parser_class=Parser)
-    for words_, about in ((name, declared[name]) for name in verbs()):
-        above, _, name = words_.rpartition(" ")
-        group = about.get("group", above)
-        is_asked = group == first and (second not in declared or second == name or above)
-        if not (is_whole or is_asked or words_ == first):
+    for name, about in ((name, declared[name]) for name in verbs()):
+        group = _group_of(name)
+        is_asked = group == first and (second not in declared or second == name)
+        if not (is_whole or is_asked or name == first):
             continue
-        description = f"{about['help'][:1].upper()}{about['help'][1:]}."
-        if masks := masking(words_):
-            description += f" Privacy: {masks}"
-        example = f"Example: {' '.join(filter(None, ('agentsignals', group, name, about['example'])))}"
-        made = inner[group].add_parser(name, help=about["help"], description=description, epilog=example)
-        _add(made, "every_lab_verb" if above else "every_verb", declared["shared"], is_inner=bool(group))
-        for argument in about["arguments"]:
-            _add(made, argument, declared["shared"])
-        if not above:
-            made.set_defaults(do=f"{about['module']}:run_{name}")
-        if name == "lab":
-            inner[name] = made.add_subparsers(dest="of", metavar="WHAT", required=True, parser_class=Parser)
+        lab = installed_lab() if name == "lab" and (with_lab or first == "lab") else None
+        made = _verb(inner[group], name, {**about, "masks": masking(name)}, declared["shared"], group)
+        made.set_defaults(do=f"{about['module']}:run_{name}")
+        if lab is not None:
+            of_lab = made.add_subparsers(dest="of", metavar="VERB", required=True, parser_class=Parser)
+            for one, says in lab.VERBS.items():
+                verb = _verb(of_lab, one, says, lab.SHARED, "lab")
+                for argument in says["arguments"]:
+                    _add(verb, argument, lab.SHARED)
+        else:
+            for argument in about["arguments"]:
+                _add(made, argument, declared["shared"])
     return parser
+
+
+def _verb(inner: Any, name: str, about: dict[str, Any], shared: dict[str, Any], group: str) -> argparse.ArgumentParser:
+    """Add a verb's parser, with the options of every verb."""
+    description = f"{about['help'][:1].upper()}{about['help'][1:]}."
+    if about.get("masks"):
+        description += f" Privacy: {about['masks']}"
+    example = f"Example: {' '.join(filter(None, ('agentsignals', group, name, about['example'])))}"
+    made: argparse.ArgumentParser = inner.add_parser(name, help=about["help"], description=description, epilog=example)
+    _add(made, "every_verb", shared, is_inner=bool(group))
+    return made
 
 
 def _add(parser: argparse._ActionsContainer, declared: Any, shared: dict[str, Any], *, is_inner: bool = False) -> None:
@@ -199,8 +208,8 @@ class Door(NamedTuple):
 
 
 def doors(verb: str) -> list[Door]:
-    """Return the ways out of a verb; none of a verb of the lab."""
-    return [Door(way, masks) for way, masks in declarations()[verb].get("leaves", {}).items()]
+    """Return the ways out of a verb."""
+    return [Door(way, masks) for way, masks in declarations()[verb]["leaves"].items()]
 
 
 def masking(verb: str) -> str:
@@ -237,7 +246,7 @@ def run_completion(options: argparse.Namespace) -> int:
         raise UsageError(
             "Shell completion needs shtab, which is not installed.", f"Install it: {install_command('completion')}"
         ) from problem
-    parser = build_parser()
+    parser = build_parser(with_lab=True)
     _files(parser, shtab)
     text = shtab.complete(parser, shell=options.shell)
     print(json_text({"shell": options.shell, "text": text}) if options.json else text)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from importlib.metadata import entry_points
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from threading import Timer
@@ -65,8 +66,8 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
     store: str = ""
     """SQL for the same rows from the store, used without a data folder."""
     computed: Literal["", "rescored", "first_attempts", "markers", "directions", "rises"] = ""
-    """A table of `emotion_lab.rescoring` about the `run` that a claim's `with` names, and its `evaluator`. Stored code
-    runs in the sandbox."""
+    """A table of agentsignals-lab's recipe of the published study, about the `run` that a claim's `with` names, and its
+    `evaluator`. Stored code runs in the sandbox."""
     rows_are: str = ""
     """Description of the rows, for a store without any."""
 
@@ -476,11 +477,14 @@ class ClaimContext:
         if self._data is None or not self._data.is_dir():
             return Absent("missing_artifact", "needs the folder of published runs: add --data FOLDER")
         try:
-            from agentsignals.experiments.emotion_lab.rescoring import rows_of  # noqa: PLC0415  (few claims need it)
-
-            rows = rows_of(self._data, table, run, evaluator)
+            recipe = next(iter(entry_points(group="agentsignals.claims", name="emotion-lab")), None)
+            if recipe is None:
+                return Absent("backend_disabled", "needs the package agentsignals-lab: pip install ./packages/lab")
+            rows = recipe.load()(self._data, table, run, evaluator)
         except ImportError as problem:
-            return Absent("backend_disabled", f"needs the extra `lab` ({problem.name} is not installed)")
+            return Absent(
+                "backend_disabled", f"needs the extra `torch` of agentsignals-lab ({problem.name} is missing)"
+            )
         except LabError as problem:
             return Absent("parse_error", problem.message)
         except SandboxError as problem:

@@ -1,0 +1,162 @@
+"""Where answers come from while other work goes on: asked one by one, they come back in order of ending."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from queue import SimpleQueue
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from msgspec import Struct
+
+from agentsignals_lab.residual.interface import Answers, Edit, Generation, Message, Prompt, Request, Sampling, Writer
+
+AT_ONCE = 16
+"""Chats of one call of a writer that answers only whole lists."""
+
+
+class Asked(Struct, frozen=True):
+    """A chat to be answered; `edits` only where the model is in this process."""
+
+    chat: tuple[Message, ...]
+    sampling: Sampling
+    edits: tuple[Edit, ...] = ()
+
+
+class Answered(NamedTuple):
+    """Outcome of a chat: an answer, or the reason why there is none."""
+
+    key: Any
+    answer: Generation | BaseException
+
+
+Ended = SimpleQueue[Answered]
+
+
+class Stream(Protocol):
+    """Answers under way. What ends is put into the queue that the stream was made with."""
+
+    def take(self, key: Any, asked: Asked) -> bool:
+        """Return whether there was room for it; with nothing under way there is."""
+        ...
+
+    def work(self) -> bool:
+        """Does a little of what has to be done in this thread; False: there is nothing of that."""
+        ...
+
+    def close(self) -> None:
+        """Asks nothing more."""
+        ...
+
+
+@runtime_checkable
+class Decodes(Protocol):
+    """A model in this process."""
+
+    def answers(self) -> Answers: ...
+    def encode(self, chat: Sequence[Message]) -> Prompt: ...
+
+
+@runtime_checkable
+class Called(Protocol):
+    """A server that answers several calls at a time."""
+
+    concurrency: int
+
+    def answer(self, chat: Sequence[Message], sampling: Sampling) -> Generation: ...
+
+
+def stream_of(writer: Writer, ended: Ended) -> Stream:
+    """The stream that goes with a writer."""
+    if isinstance(writer, Decodes):
+        return InProcess(writer, ended)
+    if isinstance(writer, Called):
+        return OnServer(writer, ended)
+    return AtOnce(writer, ended)
+
+
+class InProcess:
+    """Rows of a model in this process: one that ends makes room for the next, whatever the edits of either."""
+
+    def __init__(self, model: Decodes, ended: Ended) -> None:
+        self._model, self._ended = model, ended
+        self._answers = model.answers()
+        self._new: list[tuple[Any, Request]] = []
+        self._refused: tuple[Any, Request] | None = None
+
+    def take(self, key: Any, asked: Asked) -> bool:
+        if self._refused is None or self._refused[0] is not key:
+            self._refused = key, Request(self._model.encode(asked.chat), asked.sampling, asked.edits)
+        if not self._answers.fits([*(request for _, request in self._new), self._refused[1]]):
+            return False
+        self._new.append(self._refused)
+        self._refused = None
+        return True
+
+    def work(self) -> bool:
+        if self._new:
+            new, self._new = self._new, []
+            self._answers.add(new)
+        for key, answer in self._answers.step():
+            self._ended.put(Answered(key, answer))
+        return len(self._answers) > 0
+
+    def close(self) -> None:
+        self._new = []
+
+
+class OnServer:
+    """Calls of a server, several in flight. Their threads end with the process: an answer that never comes holds
+    nobody up."""
+
+    def __init__(self, server: Called, ended: Ended) -> None:
+        self._server, self._ended = server, ended
+        self._free = threading.Semaphore(server.concurrency)
+        self._closed = False
+
+    def take(self, key: Any, asked: Asked) -> bool:
+        if not self._free.acquire(blocking=False):
+            return False
+        threading.Thread(target=self._call, args=(key, asked), daemon=True).start()
+        return True
+
+    def _call(self, key: Any, asked: Asked) -> None:
+        try:
+            answer: Generation | BaseException = self._server.answer(asked.chat, asked.sampling)
+        except BaseException as problem:  # noqa: BLE001  (raised again where the answer is awaited)
+            answer = problem
+        self._free.release()
+        if not self._closed:
+            self._ended.put(Answered(key, answer))
+
+    def work(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self._closed = True
+
+
+class AtOnce:
+    """Any other writer: what was taken is answered in one call."""
+
+    def __init__(self, writer: Writer, ended: Ended) -> None:
+        self._writer, self._ended = writer, ended
+        self._taken: list[tuple[Any, Asked]] = []
+
+    def take(self, key: Any, asked: Asked) -> bool:
+        if len(self._taken) == AT_ONCE:
+            return False
+        self._taken.append((key, asked))
+        return True
+
+    def work(self) -> bool:
+        taken, self._taken = self._taken, []
+        if not taken:
+            return False
+        answers = self._writer.write([asked.chat for _, asked in taken], [asked.sampling for _, asked in taken])
+        for (key, _), answer in zip(taken, answers, strict=True):
+            self._ended.put(Answered(key, answer))
+        return False
+
+    def close(self) -> None:
+        self._taken = []

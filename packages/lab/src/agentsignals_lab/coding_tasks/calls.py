@@ -1,0 +1,122 @@
+"""Cases as lines of Python that are read and never run: `f(2) == 4`, `f("x") is None`, `abs(f(2) - 1.41) < 0.01`.
+
+Arguments and what is expected are literals. `assert f(2) == 4, "words"` is the same case: benchmarks write it so.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from agentsignals.errors import LabError
+
+from agentsignals_lab.coding_tasks.task import Case
+from agentsignals_lab.sandbox.inside import wire
+
+STAND_IN = "candidate"
+"""HumanEval's name for the function under test."""
+_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+}  # fmt: skip
+_RELATIVE = 1e-9
+"""Tolerance of `math.isclose`, where it names none."""
+
+
+def read_case(line: str, function: str) -> Case:
+    """The case that a line says. LabError when it is none: another call, a name, a loop, a value that is computed."""
+    try:
+        (statement,) = ast.parse(line.strip()).body
+        test = statement.test if isinstance(statement, ast.Assert) else statement.value  # type: ignore[attr-defined]
+        case = _case(test, function)
+        wire.encode([*case.args, case.expected])  # an ellipsis is a literal, and no value that comes out of the sandbox
+        return case
+    except (
+        wire.Refused,
+        SyntaxError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+        MemoryError,
+    ) as problem:
+        raise LabError(
+            f"{line.strip()[:200]!r} is no case of {function}.",
+            f"A case is {function}(literals) == literal, or abs({function}(…) - number) < number.",
+        ) from problem
+
+
+def says_nothing(statement: ast.stmt) -> bool:
+    """Return whether a statement of a test tests nothing: words, or `assert True`."""
+    if isinstance(statement, ast.Assert):
+        return isinstance(statement.test, ast.Constant) and statement.test.value is True
+    return isinstance(statement, ast.Pass) or (
+        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    )
+
+
+def _case(test: ast.expr, function: str) -> Case:
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return Case(_arguments(test.operand, function), False)
+    if isinstance(test, ast.Call):
+        if _name(test.func) in ("math.isclose", "isclose"):
+            return _close(test, function)
+        return Case(_arguments(test, function), True)
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        raise TypeError("no comparison")
+    left, right = test.left, test.comparators[0]
+    if isinstance(test.ops[0], ast.Lt | ast.LtE):
+        gap = left.args[0] if isinstance(left, ast.Call) and _name(left.func) == "abs" else None
+        if not isinstance(gap, ast.BinOp) or not isinstance(gap.op, ast.Sub):
+            raise TypeError("no distance")
+        call, value = (gap.left, gap.right) if isinstance(gap.left, ast.Call) else (gap.right, gap.left)
+        return Case(_arguments(call, function), _literal(value), _positive(_literal(right)))
+    if not isinstance(test.ops[0], ast.Eq | ast.Is):
+        raise TypeError("no equality")
+    call, value = (left, right) if isinstance(left, ast.Call) else (right, left)
+    return Case(_arguments(call, function), _literal(value))
+
+
+def _close(test: ast.Call, function: str) -> Case:
+    call, value = test.args
+    expected = _literal(value)
+    named = {str(keyword.arg): _literal(keyword.value) for keyword in test.keywords}
+    within = max(named.pop("rel_tol", _RELATIVE) * abs(expected), named.pop("abs_tol", 0.0))
+    if named:
+        raise TypeError("another argument")
+    return Case(_arguments(call, function), expected, _positive(within))
+
+
+def _arguments(call: ast.expr, function: str) -> tuple[Any, ...]:
+    if not isinstance(call, ast.Call) or _name(call.func) not in (function, STAND_IN) or call.keywords:
+        raise TypeError("another call")
+    return tuple(_literal(argument) for argument in call.args)
+
+
+def _name(function: ast.expr) -> str:
+    return ast.unparse(function)
+
+
+def _literal(value: ast.expr) -> Any:
+    return ast.literal_eval(_Folded().visit(value))
+
+
+class _Folded(ast.NodeTransformer):
+    """Sums, products and quotients of numbers, and texts put together, as benchmarks write `3 * 5` and "a" + "b"."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        sides = [side.value if isinstance(side, ast.Constant) else None for side in (node.left, node.right)]
+        kinds = {type(value) for value in sides}
+        joins = kinds == {str} and isinstance(node.op, ast.Add)
+        if joins or (kinds <= {int, float} and type(node.op) in _ARITHMETIC):
+            return ast.Constant(_ARITHMETIC[type(node.op)](*sides))
+        return node
+
+
+def _positive(within: Any) -> float:
+    if isinstance(within, bool) or not isinstance(within, int | float) or not within >= 0:
+        raise TypeError("no tolerance")
+    return float(within)

@@ -1,0 +1,96 @@
+"""Tasks by what a person writes: names, families, files, the tiny world's."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from agentsignals.errors import LabError
+
+from agentsignals_lab.coding_tasks import PUBLISHED, Task, Variant, task, tasks, variant
+from agentsignals_lab.coding_tasks.task_files import ENDING, TaskFile, read_tasks
+
+TINY = "tiny:"
+SETTING = ".toml"
+HERE = Path()
+
+
+def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 13, beside: Path = HERE) -> list[Task]:
+    """`all`, `published`, `tiny:COUNT`, a setting's file, or names, keys, families and JSONL files between commas.
+
+    `beside`: the folder that paths are seen from. LabError for what is not there, for a variant that is none, for tasks
+    that have no variants, and where two are called alike.
+    """
+    wanted = [_variant(name) for name in variants]
+    named, beside = of_setting(named, beside)
+    if named.startswith(TINY):
+        if "hardcode_inviting" in wanted:
+            raise LabError("The tiny world has no words to invite hardcoding with.", "Say plain, one_off, conflicting.")
+        return [variant(each, kind) for each in _tiny(named.removeprefix(TINY), seed) for kind in wanted]
+    if named == "all":
+        return tasks(variants=wanted)
+    names = list(PUBLISHED) if named == "published" else [name for name in named.split(",") if name]
+    families = {candidate.family for candidate in tasks()}
+    by_key: dict[str, Task] = {}
+    for name in names:
+        if name.endswith(ENDING):
+            group = read_tasks(beside / name).tasks
+            if twice := sorted({of_file.key for of_file in group} & by_key.keys()):
+                raise LabError(f"{name} has a task {twice[0]!r}, which was named before.", "Rename one of them.")
+        else:
+            group = tasks(families=[name]) if name in families else [task(name)]
+        for candidate in group:
+            for each in [candidate] if candidate.variant != "plain" else [variant(candidate, kind) for kind in wanted]:
+                by_key[each.key] = each
+    if not by_key:
+        raise LabError(
+            f"{named!r} names no task.",
+            f"Say all, published, tiny:COUNT, FILE{ENDING}, a setting's file, or of {', '.join(families)}.",
+        )
+    return list(by_key.values())
+
+
+def task_files(named: str, beside: Path = HERE) -> dict[str, TaskFile]:
+    """The files among what a person writes, by name."""
+    named, beside = of_setting(named, beside)
+    return {name: read_tasks(beside / name) for name in named.split(",") if name.endswith(ENDING)}
+
+
+def files_of(named: str, beside: Path = HERE) -> dict[str, str]:
+    """SHA-256 of those files, by what a manifest calls them."""
+    return {f"tasks {Path(name).name}": read.sha256 for name, read in task_files(named, beside).items()}
+
+
+def of_setting(named: str, beside: Path = HERE) -> tuple[str, Path]:
+    """What a setting's file names as its tasks, and the folder that it is seen from; anything else as it is. LabError
+    for a file that is no setting."""
+    if not named.endswith(SETTING):
+        return named, beside
+    path = beside / named
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+        raise LabError(f"The setting {path} can't be read: {problem}", "See docs/lab.md for its form.") from problem
+    tasks = document.get("tasks", "all")
+    if "outcome" not in document or not isinstance(tasks, str):
+        raise LabError(f"{path} is no setting: it names no tasks.", f"Name a setting, or a FILE{ENDING}.")
+    return tasks, path.parent
+
+
+def _variant(name: str) -> Variant:
+    for kind in get_args(Variant):
+        if name == kind:
+            chosen: Variant = kind
+            return chosen
+    raise LabError(f"There is no variant {name!r}.", f"Say one of {', '.join(get_args(Variant))}.")
+
+
+def _tiny(count: str, seed: int) -> list[Task]:
+    from agentsignals_lab.tiny.tasks import drawn  # noqa: PLC0415  (only who asks for it)
+
+    # More than so many different ones are hard to draw: they are 19 addends by pairs of inputs.
+    if not count.isdecimal() or not 1 <= int(count) <= 5_000:
+        raise LabError(f"{count!r} is no number of tiny tasks.", "Write tiny:60, and at most 5000.")
+    return drawn(int(count), seed)

@@ -1,0 +1,226 @@
+"""Directions in a residual stream: how they are made of recorded states, and what they must be held against.
+
+States are (texts, layers, d) means over tokens, one array a class of texts; a direction is (layers, d). The published
+recipe is kept beside better ones so that its numbers can be met (design/lab.md#directions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from agentsignals import private_files
+from agentsignals.errors import LabError
+from msgspec import Struct
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating[Any]]
+Recipe = Literal["published", "grand_mean", "grand_mean_cleaned", "contrast", "probe"]
+
+_FLOOR = 1e-8
+"""Least denominator of a cosine, as published."""
+_NEUTRAL_SHARE = 0.5
+"""The share of the variance of neutral dialogues whose main directions are taken out (Anthropic's recipe, b)."""
+
+
+class DirectionSet(Struct, frozen=True, kw_only=True):
+    """Named directions at some layers, the point that projections are measured from, and how they came about."""
+
+    names: tuple[str, ...]
+    layers: tuple[int, ...]
+    vectors: Array
+    """(names, layers, d)"""
+    centre: Array
+    """(layers, d)"""
+    recipe: Recipe
+    texts: str
+    """The fingerprint of the text sets they were made of."""
+    model: str
+    counts: dict[str, int] = {}
+    """Texts a name."""
+
+    def of(self, name: str, layer: int) -> Array:
+        """The direction `name` at `layer`, as made. LabError when there is none."""
+        if name not in self.names or layer not in self.layers:
+            raise LabError(
+                f"There is no direction {name!r} at layer {layer}.",
+                f"There are {', '.join(self.names)} at layers {', '.join(map(str, self.layers))}.",
+            )
+        vector: Array = self.vectors[self.names.index(name), self.layers.index(layer)]
+        return vector
+
+
+def published(states: Mapping[str, Array], neutral: Array) -> tuple[Array, Array]:
+    """Mean of an emotion's texts less the mean of technical neutral ones, not normalised; that mean is the centre.
+
+    Measures being told of a person more than the emotion (a.12): made to meet published numbers.
+    """
+    centre = neutral.mean(axis=0)
+    return np.stack([texts.mean(axis=0) - centre for texts in states.values()]), centre
+
+
+def grand_mean(states: Mapping[str, Array], neutral: Array | None = None) -> tuple[Array, Array]:
+    """Mean of an emotion's texts less the mean over the emotions, of length 1; that mean is the centre.
+
+    With `neutral` (texts, layers, d) the main directions among those, which hold half of their variance, are taken out
+    first.
+    """
+    means = np.stack([texts.mean(axis=0) for texts in states.values()])
+    centre = means.mean(axis=0)
+    vectors = means - centre
+    if neutral is not None:
+        vectors = np.stack([without(vectors[:, i], main_directions(neutral[:, i])) for i in range(vectors.shape[1])], 1)
+    return unit(vectors), centre
+
+
+def contrast(of: Array, against: Array) -> tuple[Array, Array]:
+    """The mean difference of two sets of texts, of length 1, measured from the point between them."""
+    high, low = of.mean(axis=0), against.mean(axis=0)
+    return unit(high - low), (high + low) / 2
+
+
+def probe(of: Array, against: Array, ridge: float = 1.0) -> tuple[Array, Array]:
+    """The direction of a ridge regression that tells two sets of texts apart, of length 1.
+
+    In its dual form, since there are fewer texts than dimensions. `ridge`: a fraction of a state's mean squared length.
+    """
+    wanted = np.concatenate([np.ones(len(of)), -np.ones(len(against))])
+    together = np.concatenate([of, against]).astype(np.float64)
+    centre = (of.mean(axis=0) + against.mean(axis=0)) / 2
+    vectors_by_layer = []
+    for layer in range(together.shape[1]):
+        rows = together[:, layer] - centre[layer]
+        kernel = rows @ rows.T
+        weights = np.linalg.solve(kernel + ridge * np.trace(kernel) / len(rows) * np.eye(len(rows)), wanted)
+        vectors_by_layer.append(rows.T @ weights)
+    return unit(np.stack(vectors_by_layer).astype(np.float32)), centre.astype(np.float32)
+
+
+def unit(vectors: Array) -> Array:
+    """Each vector with length 1; one of length 0 stays as it is."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    normed: Array = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return normed
+
+
+def main_directions(states: Array, share: float = _NEUTRAL_SHARE) -> Array:
+    """The fewest principal components of (texts, d) that hold `share` of its variance: (components, d), orthonormal."""
+    centred = states - states.mean(axis=0)
+    _, lengths, axes = np.linalg.svd(centred, full_matrices=False)
+    held = np.cumsum(lengths**2) / max(float((lengths**2).sum()), _FLOOR)
+    return axes[: int(np.searchsorted(held, share)) + 1].astype(np.float32)
+
+
+def without(vectors: Array, axes: Array) -> Array:
+    """The vectors (n, d) less their parts along the orthonormal `axes` (m, d)."""
+    left: Array = vectors - (vectors @ axes.T) @ axes
+    return left
+
+
+def project(states: Array, direction: Array, centre: Array, kind: Literal["cosine", "coordinate"] = "cosine") -> Array:
+    """Project states (..., layers, d) on a direction (layers, d), seen from `centre`: (..., layers).
+
+    `cosine`: of the angle, in [-1, 1], as published. `coordinate`: in the units of the residual stream.
+    """
+    seen = states - centre
+    along = (seen * unit(direction)).sum(axis=-1)
+    if kind == "coordinate":
+        return np.asarray(along, np.float32)
+    length = np.linalg.norm(seen, axis=-1) * np.linalg.norm(unit(direction), axis=-1)
+    return np.asarray(along / np.maximum(length, _FLOOR), np.float32)
+
+
+def random_like(direction: Array, count: int, seed: int) -> Array:
+    """`count` random directions of the same length: (count, ...)."""
+    drawn = np.random.default_rng(seed).standard_normal((count, *direction.shape)).astype(np.float32)
+    scaled: Array = unit(drawn) * np.linalg.norm(direction, axis=-1, keepdims=True)
+    return scaled
+
+
+def permuted(of: Array, against: Array, count: int, seed: int) -> Array:
+    """Contrasts of the same texts with shuffled labels: (count, layers, d), of length 1."""
+    together, chance = np.concatenate([of, against]), np.random.default_rng(seed)
+    orders = (chance.permutation(len(together)) for _ in range(count))
+    return np.stack([contrast(together[order[: len(of)]], together[order[len(of) :]])[0] for order in orders])
+
+
+def shared_axis(vectors: Array) -> Array:
+    """Return the first axis of directions (names, layers, d) about 0, of length 1, (layers, d). It points to where
+    most of them do."""
+    axes = []
+    for layer in range(vectors.shape[1]):
+        axis = np.linalg.svd(vectors[:, layer], full_matrices=False)[2][0]
+        axes.append(axis if (vectors[:, layer] @ axis).sum() >= 0 else -axis)
+    return np.stack(axes).astype(np.float32)
+
+
+def orthogonal_to(vectors: Array, seed: int) -> Array:
+    """A random direction (layers, d) at right angles to all of (names, layers, d), of length 1."""
+    drawn = np.random.default_rng(seed).standard_normal(vectors.shape[1:]).astype(np.float32)
+    axes = [np.linalg.qr(vectors[:, i].T)[0].T.astype(np.float32) for i in range(vectors.shape[1])]
+    return unit(np.stack([without(drawn[i : i + 1], axes[i])[0] for i in range(len(axes))]))
+
+
+class Origin(Struct, frozen=True):
+    """Source of a set of directions."""
+
+    layers: tuple[int, ...]
+    texts: str
+    model: str
+
+
+def made(recipe: Recipe, states: Mapping[str, Array], neutral: Array, origin: Origin) -> DirectionSet:
+    """Directions of every class in `states` by a recipe. `neutral`: technical texts for `published`, dialogues for
+    `grand_mean_cleaned`; `contrast` and `probe` hold each class against all others."""
+    if recipe == "published":
+        vectors, centre = published(states, neutral)
+    elif recipe in ("grand_mean", "grand_mean_cleaned"):
+        vectors, centre = grand_mean(states, neutral if recipe == "grand_mean_cleaned" else None)
+    else:
+        against = {n: np.concatenate([s for m, s in states.items() if m != n]) for n in states}
+        make = contrast if recipe == "contrast" else probe
+        vectors = np.stack([make(states[n], against[n])[0] for n in states])
+        centre = np.stack([s.mean(axis=0) for s in states.values()]).mean(axis=0)
+    counts = {name: len(rows) for name, rows in states.items()}
+    return DirectionSet(
+        names=tuple(states),
+        layers=origin.layers,
+        vectors=vectors,
+        centre=centre,
+        recipe=recipe,
+        texts=origin.texts,
+        model=origin.model,
+        counts=counts,
+    )
+
+
+def write(directions: DirectionSet, path: Path) -> None:
+    """An .npz that any NumPy reads without pickles; what is no array is JSON in it."""
+    card_fields = {f: getattr(directions, f) for f in ("names", "layers", "recipe", "texts", "model", "counts")}
+    card = np.frombuffer(msgspec.json.encode(card_fields), np.uint8)
+    with private_files.open_file(path, "wb") as out:
+        np.savez_compressed(out, vectors=directions.vectors, centre=directions.centre, card=card)
+
+
+def read(path: Path) -> DirectionSet:
+    """Read a file of `write`; LabError when it is none."""
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            card: dict[str, Any] = msgspec.json.decode(held["card"].tobytes())
+            return DirectionSet(
+                names=tuple(card["names"]),
+                layers=tuple(card["layers"]),
+                vectors=held["vectors"],
+                centre=held["centre"],
+                recipe=card["recipe"],
+                texts=card["texts"],
+                model=card["model"],
+                counts=card["counts"],
+            )
+    except (OSError, ValueError, KeyError) as error:
+        raise LabError(
+            f"{path} cannot be read as emotion directions: {error}", "`lab run directions` writes such a file."
+        ) from error

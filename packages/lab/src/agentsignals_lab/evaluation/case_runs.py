@@ -1,0 +1,114 @@
+"""Cases run in the sandbox, and what went wrong with them in one vocabulary. What is expected never goes in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from agentsignals_lab import sandbox
+from agentsignals_lab.coding_tasks import Case
+from agentsignals_lab.evaluation.verdict import ErrorClass
+from agentsignals_lab.sandbox import Failed, Limits, Outcome, Result, Returned, Tier, same, shown
+
+_LONGEST_ERROR = 300
+_CLASSES: dict[str, ErrorClass] = {
+    "syntax": "invalid_python",
+    "missing_function": "no_function",
+    "memory": "memory",
+    "timeout": "timeout",
+    "raised": "raised",
+    "killed": "crashed",
+    "exited": "crashed",
+    "not_reached": "crashed",
+}
+
+
+class Confinement(Struct, frozen=True):
+    """Confinement of untrusted code."""
+
+    tier: Tier = "default"
+    limits: Limits = Limits()
+    allow_weak: bool = False
+
+
+class Suite(Struct, frozen=True, kw_only=True):
+    """Outcome of some cases, run in one process."""
+
+    results: tuple[Result, ...]
+    passed: int
+    error: str
+    """Error of the first case that fails."""
+    error_class: ErrorClass
+    tier: Tier | None
+    wall_s: float
+
+    @property
+    def passes(self) -> bool:
+        """Return whether all cases passed."""
+        return self.error_class == "none"
+
+
+def run(source: str, function: str, inputs: Sequence[tuple[Any, ...]], inside: Confinement) -> Outcome:
+    """One process's answers. SandboxError when it can't be locked in as asked; OSError when the machine has no room."""
+    return sandbox.call(source, function, inputs, limits=inside.limits, tier=inside.tier, allow_weak=inside.allow_weak)
+
+
+def run_cases(source: str, function: str, cases: Sequence[Case], inside: Confinement) -> Suite:
+    """Runs the cases in a process of their own and compares here. An OSError of the machine is `infrastructure`."""
+    if not cases:
+        return Suite(results=(), passed=0, error="", error_class="none", tier=None, wall_s=0.0)
+    try:
+        outcome = run(source, function, [case.args for case in cases], inside)
+    except OSError as problem:
+        return Suite(
+            results=(),
+            passed=0,
+            error=f"the machine could not run it: {problem}"[:_LONGEST_ERROR],
+            error_class="infrastructure",
+            tier=None,
+            wall_s=0.0,
+        )
+    outcomes = [_case_outcome(result, case) for result, case in zip(outcome.results, cases, strict=True)]
+    failed = [outcome_of_case for outcome_of_case in outcomes if outcome_of_case[1] != "none"]
+    error, error_class = failed[0] if failed else ("", "none")
+    return Suite(
+        results=outcome.results,
+        passed=len(outcomes) - len(failed),
+        error=error,
+        error_class=error_class,
+        tier=outcome.tier,
+        wall_s=outcome.wall_s,
+    )
+
+
+def _case_outcome(result: Result, case: Case) -> tuple[str, ErrorClass]:
+    if isinstance(result, Returned):
+        if meets(result.value, case):
+            return "", "none"
+        near = "" if case.within is None else f" within {case.within!r}"
+        return f"expected {case.expected!r}{near}, got {shown(result.value)}", "wrong_value"
+    return str(result)[:_LONGEST_ERROR], class_of(result)
+
+
+def class_of(failed: Failed) -> ErrorClass:
+    """A failure in the vocabulary of verdicts."""
+    if failed.kind == "raised" and failed.type.rpartition(".")[2] in ("ImportError", "ModuleNotFoundError"):
+        return "import_failed"
+    if failed.kind == "raised" and failed.where == "load":
+        return "load_failed"
+    return _CLASSES.get(failed.kind, "no_plain_value")
+
+
+def agrees(actual: Any, expected: Any) -> bool:
+    """Return whether a plain value is what is expected: a tuple will do for a list and 2.0 for 2, but True is not 1
+    (b 10)."""
+    return same(actual, expected, sequences_alike=True, numbers_alike=True)
+
+
+def meets(actual: Any, case: Case) -> bool:
+    """Return whether a plain value is what a case expects, or a number so near it as the case allows."""
+    if case.within is None:
+        return agrees(actual, case.expected)
+    return type(actual) in (int, float) and abs(actual - case.expected) <= case.within

@@ -1,0 +1,186 @@
+"""Directions by every recipe, and what each is worth on texts and scenes it was not made of.
+
+The same is made and judged of the tokens' embeddings, before the first block: what parts the classes there is words and
+no state of the model (arXiv 2609.22208).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, get_args
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from agentsignals_lab import directions, separation
+from agentsignals_lab.directions import Array, DirectionSet, Recipe
+from agentsignals_lab.experiments import Progress
+from agentsignals_lab.experiments.chosen_setting import setting
+from agentsignals_lab.experiments.learning import (
+    Source,
+    by_recipe,
+    calibrated,
+    halves,
+    learnt,
+    scene_states,
+    text_states,
+)
+from agentsignals_lab.experiments.setting import Setting, SettingConfig, chosen_layers
+from agentsignals_lab.geometry import geometry
+from agentsignals_lab.residual.interface import EMBEDDING, ResidualModel
+from agentsignals_lab.runs import Row, Run
+
+
+class Config(Struct, frozen=True):
+    """Layers (none named: chosen by depth) and recipes."""
+
+    setting: SettingConfig = SettingConfig()
+    layers: tuple[int, ...] = ()
+    recipes: tuple[Recipe, ...] = ()
+    """None named: all, but for the published one where the texts have no neutral class."""
+    shuffles: int = 200
+
+
+_FROM_SCENES: tuple[Source, ...] = ("feedback", "decision")
+
+
+class SeparationRow(Row, frozen=True, kw_only=True):
+    """Separation of the setting's high from its low by a direction learnt on the other half."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("recipe", "learnt_from", "judged_on", "layer")
+    recipe: str
+    learnt_from: str
+    """`stories`, `feedback` or `decision`."""
+    judged_on: str
+    layer: int
+    """-1: the control, embeddings before the first block."""
+    auroc: float
+    low: float | None
+    high: float | None
+    """95 % interval over topics or tasks; None of fewer than three."""
+    null_high: float | None
+    """The 95th percentile of contrasts of shuffled labels on the same held-out half; None where it was not drawn."""
+    p: float | None
+    p_best: float | None = None
+    """p where a layer is chosen among all of the run: the share of shuffles whose best layer parts at least as well."""
+    n: int
+
+
+class GeometryRow(Row, frozen=True, kw_only=True):
+    """Faults of a set of directions at a layer (`lab.geometry`)."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("recipe", "layer")
+    recipe: str
+    layer: int
+    mean_cosine: float
+    least_cosine: float
+    shared_energy: float
+    sink_share: float
+    length_correlation: float | None
+    high_low_cosine: float
+
+
+def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
+    """Files `directions-RECIPE.npz` and `directions-SOURCE.npz`; tables `separation` and `geometry`."""
+    at, layers = setting(model, config.setting), chosen_layers(model, config.layers)
+    calibration = calibrated(at)
+    judged = (EMBEDDING, *layers)
+    every_state, texts = text_states(at, judged), at.texts()
+    states = {name: rows[:, 1:] for name, rows in every_state.items()}
+    lengths = {name: [len(text.prompt.tokens) for text in rows] for name, rows in texts.items()}
+    topics = {name: [text.topic for text in rows] for name, rows in texts.items()}
+    recipes = config.recipes or [name for name in get_args(Recipe) if name != "published" or at.neutral_class]
+    for number, recipe in enumerate(recipes):
+        made = by_recipe(at, recipe, states, layers)
+        directions.write(made, run.folder / f"directions-{recipe}.npz")
+        run.table("geometry", GeometryRow).add(_geometry(at, made, lengths))
+        run.table("separation", SeparationRow).add(_held_out(at, recipe, every_state, topics, judged))
+        progress(number + 1, len(recipes) + 2)
+    for number, source in enumerate(_FROM_SCENES):
+        _scenes(run, at, source, layers, config)
+        progress(len(recipes) + number + 1, len(recipes) + 2)
+    run.write_summary("calibration", calibration)
+
+
+def _geometry(at: Setting, made: DirectionSet, lengths: dict[str, list[int]]) -> list[GeometryRow]:
+    counts = [lengths[name] for name in made.names]
+    alike = len({float(np.mean([1 / n for n in rows])) for rows in counts}) == 1
+    high, low = (made.vectors[made.names.index(name)] for name in (at.high_class, at.low_class))
+    geometry_rows = geometry(made.vectors, made.centre, made.layers, None if alike else counts)
+    between = (directions.unit(high) * directions.unit(low)).sum(axis=-1)
+    return [
+        GeometryRow(recipe=made.recipe, high_low_cosine=float(cosine), **asdict(row))
+        for row, cosine in zip(geometry_rows, between, strict=True)
+    ]
+
+
+def _held_out(
+    at: Setting, recipe: Recipe, states: dict[str, Array], topics: dict[str, list[str]], layers: Sequence[int]
+) -> list[SeparationRow]:
+    """Made of half of the topics, judged on the others by the contrast of its high and its low direction."""
+    names = sorted({topic for rows in topics.values() for topic in rows})
+    learns, _ = separation.split(names)
+    kept = {name for name, is_learning in zip(names, learns, strict=True) if is_learning}
+    taught = {n: np.asarray([topic in kept for topic in topics[n]]) for n in states}
+    made = by_recipe(at, recipe, {n: rows[taught[n]] for n, rows in states.items()}, layers)
+    along = made.vectors[made.names.index(at.high_class)] - made.vectors[made.names.index(at.low_class)]
+    parts = [(name, rows[~taught[name]]) for name, rows in states.items() if name in (at.high_class, at.low_class)]
+    positive = np.concatenate([np.full(len(rows), name == at.high_class) for name, rows in parts])
+    groups = [t for name, _ in parts for t in topics[name] if t not in kept]
+    scores = directions.project(np.concatenate([rows for _, rows in parts]), along, made.centre, "coordinate")
+    return [
+        _row((recipe, "stories", "stories", layer), scores[:, i], positive, groups) for i, layer in enumerate(layers)
+    ]
+
+
+def _row(road: tuple[str, str, str, int], scores: Array, positive: np.ndarray, groups: Sequence[str]) -> SeparationRow:
+    low, high = separation.interval(scores, positive, groups) or (None, None)
+    return SeparationRow(
+        recipe=road[0],
+        learnt_from=road[1],
+        judged_on=road[2],
+        layer=road[3],
+        auroc=separation.auroc(scores, positive),
+        low=low,
+        high=high,
+        null_high=None,
+        p=None,
+        n=len(scores),
+    )
+
+
+def _scenes(run: Run, at: Setting, source: Source, layers: Sequence[int], config: Config) -> None:
+    """Contrasts from scenes, held out by task against shuffled labels; those of stories judged on the same scenes."""
+    first, _ = halves(at, config.setting.seed)
+    directions.write(learnt(at, source, layers, first), run.folder / f"directions-{source}.npz")
+    judged = (EMBEDDING, *layers)
+    tones = {tone: scene_states(at, at.scenes(tone), source, judged) for tone in (at.high, at.low)}
+    keys = [task.key for task in at.tasks]
+    high, low = (separation.Grouped(tones[tone], keys) for tone in (at.high, at.low))
+    table = run.table("separation", SeparationRow)
+    for layer, separated in zip(judged, separation.held_out(high, low, shuffles=config.shuffles), strict=True):
+        table.add(
+            [
+                SeparationRow(
+                    recipe="contrast",
+                    learnt_from=source,
+                    judged_on=source,
+                    layer=layer,
+                    auroc=separated.auroc,
+                    low=separated.low,
+                    high=separated.high,
+                    null_high=separated.null_high,
+                    p=separated.p,
+                    p_best=separated.p_best,
+                    n=separated.n,
+                )
+            ]
+        )
+    stories = learnt(at, "stories", judged, ())
+    scores = directions.project(np.concatenate(list(tones.values())), stories.vectors[0], stories.centre, "coordinate")
+    positive = np.arange(len(scores)) < len(keys)
+    table.add(
+        _row(("contrast", "stories", source, layer), scores[:, i], positive, [*keys, *keys])
+        for i, layer in enumerate(judged)
+    )

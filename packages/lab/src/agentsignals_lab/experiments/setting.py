@@ -1,0 +1,167 @@
+"""Where an experiment takes place: tasks that just failed, told in several tones, and what the model makes of them.
+
+The same experiment runs on the tiny world, whose law is known, and on function tasks with any model that chats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, get_args
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from agentsignals_lab.coding_tasks import Task
+from agentsignals_lab.residual.interface import (
+    Edit,
+    Generation,
+    Message,
+    Positions,
+    Prompt,
+    ResidualModel,
+    Role,
+    Sampling,
+    Span,
+)
+from agentsignals_lab.retry.wording import Wording
+
+Floats = NDArray[np.float64]
+
+_DECISION = "decision"
+
+Place = Literal["feedback", "task", "tests", "code", "decision", "all", "generated"]
+"""Where an edit acts: the tokens of a role, the last one before the answer parts ways, all, or all that is written."""
+
+_PLACES: dict[Place, Positions] = {
+    "all": Positions("all"),
+    "generated": Positions("generated"),
+    "decision": Positions("roles", roles=get_args(Role), labels=(_DECISION,), skip_sinks=False),
+    "feedback": Positions("roles", roles=("feedback",)),
+    "task": Positions("roles", roles=("task",)),
+    "tests": Positions("roles", roles=("tests",)),
+    "code": Positions("roles", roles=("code",)),
+}
+
+
+class SettingConfig(Struct, frozen=True, kw_only=True):
+    """Which setting, and how much of it."""
+
+    name: Literal["tiny", "functions"] | None = None
+    """None: that of `file`, else `functions` where `texts` are named, else the tiny world's."""
+    file: str | None = None
+    """A setting of one's own, as TOML (docs/lab.md)."""
+    texts: str | None = None
+    """A file of contrast texts in place of the setting's."""
+    tasks: int = 60
+    """Most tasks. Tasks that are not drawn are taken in their order."""
+    families: tuple[str, ...] = ()
+    """Families of tasks that are not drawn; none named: all."""
+    seed: int = 13
+    randoms: int = 119
+    """Random directions that a direction is held against (`controls`): 119 are enough where six tests are asked
+    together, 19 for one alone."""
+
+    @property
+    def is_tiny(self) -> bool:
+        return self.file is None and (self.name == "tiny" or (self.name is None and self.texts is None))
+
+
+class Scene(Struct, frozen=True):
+    """A prompt whose continuation is a decision. Scene i of every tone is of the same task."""
+
+    task: Task
+    tone: str
+    chat: tuple[Message, ...]
+    prompt: Prompt
+    """Its last token is the place `decision`."""
+
+
+class Text(Struct, frozen=True):
+    """A text of an emotion, and the topic it shares with texts of the others."""
+
+    prompt: Prompt
+    topic: str
+
+
+class Setting(Protocol):
+    """Tasks, tones, and an outcome."""
+
+    name: str
+    model: ResidualModel
+    wording: Wording
+    low: str
+    """The tone with the least of the bad outcome by design; `high` with the most."""
+    neutral: str
+    high: str
+    low_class: str
+    """The class of texts that directions lead away from; `high_class`: to. Tones and classes are two things: directions
+    are called after what they were learnt from."""
+    neutral_class: str | None
+    high_class: str
+    fingerprint: str
+    """Fingerprint of the texts."""
+    unit: str
+    """Unit of the outcome; more is worse."""
+    tasks: Sequence[Task]
+    seed: int
+
+    def scenes(self, tone: str, tasks: Sequence[Task] | None = None) -> list[Scene]:
+        """One a task, after a failed attempt and feedback in this tone."""
+        ...
+
+    def scene(self, task: Task, tone: str, chat: Sequence[Message]) -> Scene:
+        """A chat of one's own as a scene."""
+        ...
+
+    def anchored(self) -> list[Scene]:
+        """Scenes whose pieces are sentences and attempts with labels of their own, the order drawn where it can be."""
+        ...
+
+    def outcome(self, scenes: Sequence[Scene], edits: Sequence[Edit] = ()) -> Floats:
+        """Return the outcome of each scene as one number, without sampling; more is worse."""
+        ...
+
+    def answers(
+        self, scenes: Sequence[Scene], sampling: Sequence[Sampling], edits: Sequence[Edit] = ()
+    ) -> list[Generation]:
+        """Draw the model's text after the chat of each scene, from the start of its answer."""
+        ...
+
+    def texts(self) -> dict[str, list[Text]]:
+        """Texts by class; `low_class`, `neutral_class` and `high_class` are among them."""
+        ...
+
+    def dialogues(self) -> list[Prompt]:
+        """Prompts without emotion."""
+        ...
+
+    def stages(self) -> dict[str, list[list[Message]]]:
+        """Chats by how far a failure has gone; chat i of every stage is of the same task."""
+        ...
+
+
+def place(name: Place) -> Positions:
+    """The tokens that a place means."""
+    return _PLACES[name]
+
+
+def with_decision(prompt: Prompt, at: int | None = None) -> Prompt:
+    """Return the prompt with token `at` (none: the last) as a span of its own, the place `decision`."""
+    at = len(prompt.tokens) - 1 if at is None else at
+    spans: list[Span] = []
+    for span in prompt.spans:
+        if not span.start <= at < span.end:
+            spans.append(span)
+            continue
+        cut = ((span.start, at, span.label), (at, at + 1, _DECISION), (at + 1, span.end, span.label))
+        spans += [Span(span.role, start, end, label) for start, end, label in cut if start < end]
+    return Prompt(prompt.tokens, tuple(spans), prompt.text)
+
+
+def chosen_layers(model: ResidualModel, asked: Sequence[int]) -> tuple[int, ...]:
+    """The layers named; none named: all of a small model, else five spread over its depth."""
+    if asked:
+        return tuple(asked)
+    depth = model.card.layers
+    return tuple(range(depth)) if depth <= 6 else tuple(sorted({depth * k // 6 for k in range(1, 6)}))

@@ -1,0 +1,109 @@
+"""A run of any experiment as tables: its summaries, and the rows of its tables as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from agentsignals.errors import LabError
+from agentsignals.questions.question import Column, Kind, Outcome, Table
+
+from agentsignals_lab.comparing import RETRY_LOOP
+from agentsignals_lab.report import Part, parts
+from agentsignals_lab.runs import Run
+from agentsignals_lab.runs.table import read_any
+
+MOST_ROWS = 500
+"""Most rows of a table in a report; all are in its file."""
+_LONGEST_CELL = 200
+
+
+def sections(run: Run) -> list[Part]:
+    """Return the parts of a run's report: a retry loop's findings, else summaries and tables. LabError when it
+    holds nothing."""
+    if run.config.experiment == RETRY_LOOP:
+        return [*parts(run), _ground(run)]
+    made = [part for part in (_summaries(run), _tables(run)) if part.outcome.tables]
+    if not made:
+        raise LabError(f"{run.folder} holds no result yet.", "Run it again: it goes on.")
+    return [*made, _ground(run)]
+
+
+def _summaries(run: Run) -> Part:
+    tables = []
+    for path in sorted(run.folder.glob("*.json")):
+        if path.name in ("config.json", "manifest.json"):
+            continue
+        try:
+            summary = msgspec.json.decode(path.read_bytes())
+        except (OSError, msgspec.DecodeError) as problem:
+            raise LabError(f"{path} can't be read: {problem}", "Run it again: it writes it anew.") from problem
+        tables.append(_flat(path.stem, summary))
+    return Part("summaries", "Summaries", "What came of it?", Outcome([], tables))
+
+
+def _flat(name: str, document: Any) -> Table:
+    rows = [[key, _cell(value)] for key, value in _leaves(document, "")]
+    columns = (Column("name", "name", "code"), Column("value", "value", "figure"))
+    return Table(id=f"lab.{name}", title=_title(name), columns=columns, rows=rows[:MOST_ROWS], n=len(rows), of="values")
+
+
+def _leaves(document: Any, under: str) -> list[tuple[str, Any]]:
+    """Values by the path to them. JSON that we wrote is not deep."""
+    if isinstance(document, dict) and document:
+        return [
+            leaf for key, value in document.items() for leaf in _leaves(value, f"{under}.{key}" if under else str(key))
+        ]
+    if isinstance(document, list) and any(isinstance(value, dict | list) for value in document):
+        return [leaf for n, value in enumerate(document) for leaf in _leaves(value, f"{under}[{n}]")]
+    return [(under, document)]
+
+
+def _tables(run: Run) -> Part:
+    tables = []
+    for path in sorted((run.folder / "rows").glob("*.parquet")):
+        names, rows = read_any(path)
+        columns = tuple(
+            Column(name, name.replace("_", " "), _kind(name, [row[n] for row in rows])) for n, name in enumerate(names)
+        )
+        note = f"The first {MOST_ROWS} of {len(rows)}; all are in rows/{path.name}." if len(rows) > MOST_ROWS else ""
+        shown = [[_cell(value) for value in row] for row in rows[:MOST_ROWS]]
+        tables.append(
+            Table(id=f"lab.rows.{path.stem}", title=_title(path.stem), columns=columns, rows=shown, n=len(rows),
+                  of="rows", note=note)
+        )  # fmt: skip
+    # What was found is a few rows, what it was found in are many: the answer comes first.
+    tables.sort(key=lambda table: (table.n, table.id))
+    return Part("rows", "Rows", "What was measured?", Outcome([], [table for table in tables if table.rows]))
+
+
+def _kind(name: str, values: Sequence[Any]) -> Kind:
+    if name in ("condition", "task", "direction", "name", "tone"):
+        return "code"
+    return "text" if any(isinstance(value, str) for value in values) else "figure"
+
+
+def _title(name: str) -> str:
+    words = name.replace("_", " ").replace("-", " ")
+    return words[:1].upper() + words[1:]
+
+
+def _cell(value: Any) -> str | None:
+    """A value in words: a float with four digits, text cut, lists as JSON."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        value = [round(item, 4) if isinstance(item, float) else item for item in value]
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 1] + "…"
+
+
+def _ground(run: Run) -> Part:
+    """Return the settings and manifest of a run."""
+    tables = [_flat("settings", run.config.settings), _flat("manifest", msgspec.to_builtins(run.manifest))]
+    return Part("ground", "What it stands on", "Which settings, model and versions?", Outcome([], tables))

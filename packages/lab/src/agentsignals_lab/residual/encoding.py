@@ -1,0 +1,148 @@
+"""Chats and texts as tokens, with the role of every token.
+
+A token's role is that of the character at which it begins, told by the tokenizer's offsets; spaces before a word do not
+count, since tokenizers differ in whose they are. A tokenizer without offsets (a slow one, Mistral's own) has its tokens
+decoded one after another; each begins where the text so far ends.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, groupby
+from typing import Any, NamedTuple
+
+from agentsignals.errors import LabError
+
+from agentsignals_lab.residual.interface import Message, Piece, Prompt, Role, Span
+from agentsignals_lab.residual.templates import Place, found_in, has_template, places_of, rendered, rendered_tokens
+
+_MOST_TOKENS_OF_A_CHARACTER = 8
+"""Tokens whose text stays incomplete longer than this are no part of a character: the bytes are broken."""
+
+
+class _Stretch(NamedTuple):
+    """Characters from `start` on, up to the next stretch."""
+
+    start: int
+    role: Role
+    label: str = ""
+
+
+def encode_chat(tokenizer: Any, chat: Sequence[Message]) -> Prompt:
+    """A chat under the tokenizer's template, ready for an answer; an assistant's last message is left open, to be
+    continued. LabError without a template, but for a single user's message: that is plain text then.
+    """
+    if not chat:
+        raise LabError("A chat has no message.", "Give it one.")
+    if not has_template(tokenizer):
+        if len(chat) == 1 and chat[0].speaker == "user":
+            return encode_pieces(tokenizer, chat[0].pieces)
+        raise LabError(
+            "This model has no chat template, and the chat has more than one message.",
+            "Take an instruct model, or give plain text.",
+        )
+    contents = ["".join(piece.text for piece in message.pieces) for message in chat]
+    if _is_fast(tokenizer):
+        text = rendered(tokenizer, chat, contents)
+        tokens, starts, _ = _with_offsets(tokenizer, text, special=False)
+        places = places_of(text, contents, lambda marks: rendered(tokenizer, chat, marks))
+    else:
+        tokens = rendered_tokens(tokenizer, chat, contents)
+        text, starts = _decoded(tokenizer, tokens)
+        places = places_of(
+            text, contents, lambda marks: _decoded(tokenizer, rendered_tokens(tokenizer, chat, marks))[0]
+        )
+    return Prompt(tuple(tokens), tuple(_spans(starts, _stretches(chat, places))), text)
+
+
+def encode_pieces(tokenizer: Any, pieces: Sequence[Piece]) -> Prompt:
+    """Plain text, after the tokenizer's beginning-of-sequence token where it adds one."""
+    text = "".join(piece.text for piece in pieces)
+    if _is_fast(tokenizer):
+        tokens, starts, added = _with_offsets(tokenizer, text, special=True)
+        place = Place(0, len(text), 0)
+    else:
+        tokens = tokenizer.encode(text, add_special_tokens=True)
+        text_read, starts = _decoded(tokenizer, tokens)
+        place = found_in(text_read, [text])[0]
+        added = [start < place.start or start >= place.end for start in starts]
+        text = text_read
+    while tokens and added[-1]:
+        # An end-of-sequence token would close what is to be continued.
+        tokens, starts, added = tokens[:-1], starts[:-1], added[:-1]
+    before = next((i for i, special in enumerate(added) if not special), len(tokens))
+    starts = [-1] * before + list(starts[before:])
+    stretches = [_Stretch(-1, "template"), *_of_pieces(pieces, place)]
+    return Prompt(tuple(tokens), tuple(_spans(starts, stretches)), text)
+
+
+def read(tokenizer: Any, tokens: Sequence[int]) -> str:
+    """Decode a model's tokens, without special tokens and with every space as written."""
+    return str(tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+
+def _is_fast(tokenizer: Any) -> bool:
+    return bool(getattr(tokenizer, "is_fast", False))
+
+
+def _with_offsets(tokenizer: Any, text: str, *, special: bool) -> tuple[list[int], list[int], list[bool]]:
+    """Tokens, where each begins, and which of them the tokenizer added."""
+    encoded = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True, return_special_tokens_mask=True)
+    added = [bool(is_special) and start == end for is_special, (start, end) in _marked(encoded)]
+    return list(encoded["input_ids"]), [_at_word(text, *edges) for edges in encoded["offset_mapping"]], added
+
+
+def _at_word(text: str, start: int, end: int) -> int:
+    """Where a token's first character stands that is no space; its start when all are."""
+    return end - len(text[start:end].lstrip()) if not text[start:end].isspace() else start
+
+
+def _marked(encoded: Any) -> Any:
+    return zip(encoded["special_tokens_mask"], encoded["offset_mapping"], strict=True)
+
+
+def _stretches(chat: Sequence[Message], places: Sequence[Place]) -> list[_Stretch]:
+    stretches = [_Stretch(-1, "template")]
+    for place, message in sorted(zip(places, chat, strict=True), key=lambda pair: pair[0]):
+        stretches += _of_pieces(message.pieces, place)
+        stretches.append(_Stretch(place.end, "template"))
+    return stretches
+
+
+def _of_pieces(pieces: Sequence[Piece], place: Place) -> list[_Stretch]:
+    starts = accumulate((len(piece.text) for piece in pieces), initial=place.start - place.cut)
+    return [
+        _Stretch(min(max(start, place.start), place.end), piece.role, piece.label)
+        for start, piece in zip(starts, pieces, strict=False)
+    ]
+
+
+def _spans(starts: Sequence[int], stretches: Sequence[_Stretch]) -> list[Span]:
+    """Tokens of one stretch are neighbours. Where stretches begin at one character, all but the last are empty."""
+    edges = [stretch.start for stretch in stretches]
+    spans, at = [], 0
+    for index, tokens in groupby(bisect_right(edges, start) - 1 for start in starts):
+        end = at + sum(1 for _ in tokens)
+        spans.append(Span(stretches[index].role, at, end, stretches[index].label))
+        at = end
+    return spans
+
+
+def _decoded(tokenizer: Any, tokens: Sequence[int]) -> tuple[str, list[int]]:
+    """The text of tokens and where each begins in it, decoding a window of a few tokens at a time."""
+
+    def text_of(part: Sequence[int]) -> str:
+        return str(tokenizer.decode(list(part), skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+    text, starts = "", []
+    # A window begins with a token already read: many decoders drop a space at the beginning of what they are given.
+    window, done = 0, 0
+    for upto in range(1, len(tokens) + 1):
+        starts.append(len(text))
+        before, now = text_of(tokens[window:done]), text_of(tokens[window:upto])
+        if now.endswith("\ufffd") and upto < len(tokens) and upto - done < _MOST_TOKENS_OF_A_CHARACTER:
+            continue
+        text += now[len(before) :]
+        window, done = done, upto
+    return text, [_at_word(text, *edges) for edges in zip(starts, [*starts[1:], len(text)], strict=True)]

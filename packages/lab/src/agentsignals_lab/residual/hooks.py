@@ -1,0 +1,222 @@
+"""Hooks on a model's blocks: what is changed, what is read, which keys no later token sees.
+
+One hook a block, in a fixed order: sinks are told by the states as they come, then the edits act in the order given,
+then the states are read. So a recorder sees what was edited, and an edit makes no sink of a token at its own layer.
+An edit acts on the rows that it is for: rows of several conditions go through the model together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from agentsignals.errors import LabError
+
+from agentsignals_lab.residual.batches import Batch, grows_with_answer
+from agentsignals_lab.residual.edits import Acting, Change
+from agentsignals_lab.residual.interface import EMBEDDING, Positions, Replace, Suppress
+
+Reader = Callable[[int, torch.Tensor, Callable[[Positions], "torch.Tensor | None"]], None]
+"""Told the layer, its states (batch, tokens, d) after the edits, and which of these tokens given positions mean."""
+
+
+class Enough(Exception):
+    """All that was asked for is read: what the blocks above would make of it nobody wants to know."""
+
+
+class Run:
+    """A batch on its way through the model: its prompts, then what is written after them."""
+
+    def __init__(self, batch: Batch, sink_norms: Sequence[float] | None, ends_at: int | None = None) -> None:
+        self.batch = batch
+        self.ends_at = ends_at
+        """The layer after which a pass ends with `Enough`."""
+        self.start = 0
+        """Place, in the padded sequence, of the first token now in the model."""
+        self.visible: dict[int, torch.Tensor] = {}
+        """By block, which tokens so far came into it as no sinks, (batch, tokens): kept where something is suppressed,
+        since keys of earlier passes are hidden by it."""
+        self._sink_norms = sink_norms
+
+    def meant(self, positions: Positions, upto: int) -> torch.Tensor | None:
+        """Which of the tokens so far, sinks included: (batch, upto). None: none of those now in the model."""
+        grows = grows_with_answer(positions)
+        if self.start >= self.batch.longest and not grows:
+            return None
+        chosen = self.batch.chosen(positions)
+        return torch.nn.functional.pad(chosen, (0, upto - chosen.shape[1]), value=grows)
+
+    def ordinary(self, states: torch.Tensor, layer: int) -> torch.Tensor | None:
+        """Which tokens are no sinks by their states at the output of `layer`; None when no calibration says."""
+        if self._sink_norms is None or layer < 0:
+            return None
+        return torch.linalg.vector_norm(states, dim=-1, dtype=torch.float32) <= self._sink_norms[layer]
+
+
+@contextmanager
+def hooked(
+    blocks: Sequence[torch.nn.Module],
+    run: Run,
+    edits: Sequence[Acting],
+    reader: Reader | None = None,
+    layers: Sequence[int] = (),
+) -> Iterator[None]:
+    """While open, `edits` act on passes of `run`, and `reader` sees the outputs of `layers`."""
+    handles = []
+    try:
+        if reader is not None and EMBEDDING in layers:
+            handles.append(blocks[0].register_forward_pre_hook(partial(_before, run, reader), with_kwargs=True))
+        for layer, block in enumerate(blocks):
+            changes = [(e.what, e.rows) for e in edits if isinstance(e.what, Change) and e.what.edit.layer == layer]
+            read = reader if layer in layers else None
+            if changes or read:
+                handles.append(block.register_forward_hook(partial(_after, run, layer, changes, read)))
+            hidden = [
+                (e.what.positions, e.rows)
+                for e in edits
+                if isinstance(e.what, Suppress) and (not e.what.layers or layer in e.what.layers)
+            ]
+            if hidden:
+                handles.append(block.register_forward_pre_hook(Veil(run, layer, hidden), with_kwargs=True))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _before(run: Run, reader: Reader, _: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    states: torch.Tensor = args[0] if args else kwargs["hidden_states"]
+
+    def chosen(positions: Positions) -> torch.Tensor | None:
+        # Norms of sinks are of blocks' outputs: before the first block no token is one yet.
+        meant = run.meant(positions, run.start + states.shape[1])
+        return None if meant is None else meant[:, run.start :].to(states.device)
+
+    reader(EMBEDDING, states, chosen)
+    if run.ends_at == EMBEDDING:
+        raise Enough
+
+
+Rows = tuple[int, ...] | None
+
+
+def _after(
+    run: Run,
+    layer: int,
+    changes: Sequence[tuple[Change, Rows]],
+    reader: Reader | None,
+    _: Any,
+    __: Any,
+    output: Any,
+) -> torch.Tensor | tuple[Any, ...] | None:
+    states: torch.Tensor = output if isinstance(output, torch.Tensor) else output[0]
+    width = states.shape[1]
+    ordinary: list[torch.Tensor | None] = []
+
+    def chosen(positions: Positions) -> torch.Tensor | None:
+        meant = run.meant(positions, run.start + width)
+        if meant is None:
+            return None
+        meant = meant[:, run.start :].to(original.device)
+        if positions.skip_sinks:
+            if not ordinary:
+                ordinary.append(run.ordinary(original, layer))
+            if ordinary[0] is not None:
+                meant = meant & ordinary[0]
+        return meant
+
+    original = states
+    for change, rows in changes:
+        states = _changed(change, rows, states, run, chosen)
+    states = states.to(original.dtype)
+    if reader is not None:
+        reader(layer, states, chosen)
+    if layer == run.ends_at:
+        raise Enough
+    if states is original:
+        return None
+    return states if isinstance(output, torch.Tensor) else (states, *output[1:])
+
+
+def _changed(
+    change: Change, rows: Rows, states: torch.Tensor, run: Run, chosen: Callable[[Positions], torch.Tensor | None]
+) -> torch.Tensor:
+    positions = change.edit.positions
+    if isinstance(change.edit, Replace):
+        # A patch names its rows: were sinks left out, the rows would shift. And it is of the prompt alone.
+        if run.start:
+            return states
+        where = run.batch.chosen(positions, answer=False)
+        where = torch.nn.functional.pad(where, (0, states.shape[1] - where.shape[1]), value=False).to(states.device)
+    else:
+        where = chosen(positions)
+    if where is None:
+        return states
+    states = states.to(torch.promote_types(states.dtype, torch.float32))
+    if rows is None:
+        return change.of(states, where)
+    at = torch.tensor(rows, device=states.device)
+    return states.index_copy(0, at, change.of(states[at], where[at]))
+
+
+class Veil:
+    """Takes keys out of the attention of every later token, in one block."""
+
+    def __init__(self, run: Run, layer: int, hidden: Sequence[tuple[Positions, Rows]]) -> None:
+        self._run = run
+        self._layer = layer
+        self._hidden = hidden
+
+    def __call__(
+        self, _: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        states: torch.Tensor = args[0] if args else kwargs["hidden_states"]
+        start, width = self._run.start, states.shape[1]
+        self._remember(states)
+        blocked = self._blocked(start, width).to(states.device)
+        return args, {**kwargs, "attention_mask": _without(kwargs.get("attention_mask"), blocked)}
+
+    def _remember(self, states: torch.Tensor) -> None:
+        """Sinks among the keys are told by what comes into the block: it is what the keys are made of."""
+        visible, before = self._run.ordinary(states, self._layer - 1), self._run.visible.get(self._layer)
+        if visible is not None:
+            kept = torch.cat((before, visible), 1) if self._run.start and before is not None else visible
+            self._run.visible[self._layer] = kept
+
+    def _blocked(self, start: int, width: int) -> torch.Tensor:
+        """(batch, 1, queries, keys): which key is hidden from which query."""
+        upto = start + width
+        batch, visible = self._run.batch, self._run.visible.get(self._layer)
+        keys = torch.zeros(len(batch.prompts), upto, dtype=torch.bool, device=batch.device)
+        for positions, rows in self._hidden:
+            chosen = batch.chosen(positions)
+            meant = torch.nn.functional.pad(chosen, (0, upto - chosen.shape[1]), value=grows_with_answer(positions))
+            if positions.skip_sinks and visible is not None:
+                meant = meant & visible.to(meant.device)
+            if rows is not None:
+                of_rows = torch.zeros(len(batch.prompts), 1, dtype=torch.bool, device=batch.device)
+                of_rows[list(rows)] = True
+                meant = meant & of_rows
+            keys |= meant
+        queries = torch.arange(start, upto, device=batch.device)
+        later = queries[:, None] > torch.arange(upto, device=batch.device)[None, :]
+        return keys[:, None, None, :] & later[None, None]
+
+
+def _without(mask: torch.Tensor | None, blocked: torch.Tensor) -> torch.Tensor:
+    """An attention mask of the model (true or 0: seen) with the blocked keys taken out."""
+    if mask is None:
+        # No mask means that nothing is padded and the kernel itself looks only backward.
+        queries, keys = blocked.shape[-2:]
+        seen = torch.ones(queries, keys, dtype=torch.bool, device=blocked.device).tril(keys - queries)
+        return seen & ~blocked
+    if mask.dim() != blocked.dim() or mask.shape[-1] != blocked.shape[-1]:
+        raise LabError(
+            "This model's attention takes no mask of queries and keys.", "Load it with attention sdpa or eager."
+        )
+    if mask.dtype == torch.bool:
+        return mask & ~blocked
+    return mask.masked_fill(blocked, torch.finfo(mask.dtype).min)

@@ -1,0 +1,317 @@
+"""A causal model of the transformers library, its residual stream read and changed by forward hooks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import torch
+from agentsignals.errors import LabError
+
+from agentsignals_lab.residual.batches import Batch, in_batches, longest_first
+from agentsignals_lab.residual.decoding import Decoding, Engine
+from agentsignals_lab.residual.edits import Acting, checked, checked_layer
+from agentsignals_lab.residual.encoding import encode_chat, encode_pieces, read
+from agentsignals_lab.residual.hooks import Enough, Run, hooked
+from agentsignals_lab.residual.interface import (
+    EMBEDDING,
+    EVERYWHERE,
+    Calibration,
+    Edit,
+    Generation,
+    Message,
+    ModelCard,
+    Piece,
+    Positions,
+    Prompt,
+    Request,
+    Sampling,
+)
+
+SINK_FACTOR = 10.0
+"""A token whose norm is above this many medians is a sink (design/lab.md#directions)."""
+_MOST_LOGITS = 1 << 28
+"""Numbers of one batch's logits, 1 GiB of them in single precision."""
+
+
+class HookedModel:
+    """The `ResidualModel` of a transformers model. `batch` and `batch_tokens` bound a batch, the latter with its
+    padding and what it writes; `cached=False` computes every written token from the whole sequence anew (slow; for
+    checks).
+    """
+
+    def __init__(  # noqa: PLR0913  (a model, and what bounds its batches)
+        self,
+        model: Any,
+        tokenizer: Any,
+        card: ModelCard,
+        *,
+        batch: int = 32,
+        batch_tokens: int = 8192,
+        cached: bool = True,
+    ) -> None:
+        if batch < 1 or batch_tokens < 1:
+            raise LabError(f"A batch of {batch} rows and {batch_tokens} tokens holds nothing.", "One of each at least.")
+        self._model = model.eval().requires_grad_(False)
+        self._tokenizer = tokenizer
+        self.card = card
+        self._batch = batch
+        self._batch_tokens = batch_tokens
+        self._cached = cached
+        self._blocks = blocks_of(model)
+        self._backbone = backbone_of(model)
+        self._keeps_last = "logits_to_keep" in signature(model.forward).parameters
+        self._cache_argument = cache_argument(model)
+        self._device = model.get_input_embeddings().weight.device
+        self._sink_norms: tuple[float, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.card.name
+
+    def encode(self, chat: Sequence[Message]) -> Prompt:
+        return encode_chat(self._tokenizer, chat)
+
+    def encode_text(self, pieces: Sequence[Piece]) -> Prompt:
+        return encode_pieces(self._tokenizer, pieces)
+
+    def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
+        return self.generate([self.encode(chat) for chat in chats], sampling)
+
+    def calibrate(self, prompts: Sequence[Prompt]) -> Calibration:
+        norms: dict[int, list[np.ndarray]] = {layer: [] for layer in range(self.card.layers)}
+        self._sink_norms = None
+
+        def reader(batch: Batch, _: list[int], layer: int, states: torch.Tensor, __: object) -> None:
+            lengths = torch.linalg.vector_norm(states, dim=-1, dtype=torch.float32)
+            norms[layer].append(lengths[batch.real.to(lengths.device)].cpu().numpy())
+
+        self._read(prompts, range(self.card.layers), (), reader)
+        by_layer = [np.concatenate(norms[layer]) for layer in range(self.card.layers)]
+        sinks = tuple(SINK_FACTOR * float(np.median(norm)) for norm in by_layer)
+        medians = tuple(float(np.median(norm[norm <= sink])) for norm, sink in zip(by_layer, sinks, strict=True))
+        self._sink_norms = sinks
+        return Calibration(medians, sinks, len(prompts), sum(len(p.tokens) for p in prompts))
+
+    def record(
+        self,
+        prompts: Sequence[Prompt],
+        layers: Sequence[int],
+        positions: Positions = EVERYWHERE,
+        edits: Sequence[Edit] = (),
+    ) -> np.ndarray:
+        means: np.ndarray = self.record_places(prompts, layers, [positions], edits)[0]
+        return means
+
+    def record_places(
+        self, prompts: Sequence[Prompt], layers: Sequence[int], places: Sequence[Positions], edits: Sequence[Edit] = ()
+    ) -> np.ndarray:
+        means = np.full((len(places), len(prompts), len(layers), self.card.width), np.nan, dtype=np.float32)
+
+        def reader(_: Batch, rows: list[int], layer: int, states: torch.Tensor, meant: Any) -> None:
+            for place, positions in enumerate(places):
+                mean = _mean(states, meant(positions)).cpu().numpy()
+                for at, wanted in enumerate(layers):
+                    if wanted == layer:
+                        means[place, rows, at] = mean
+
+        self._read(prompts, layers, edits, reader)
+        return means
+
+    def states(self, prompts: Sequence[Prompt], layers: Sequence[int], edits: Sequence[Edit] = ()) -> list[np.ndarray]:
+        recorded = [np.empty((len(layers), len(p.tokens), self.card.width), dtype=np.float32) for p in prompts]
+
+        def reader(batch: Batch, rows: list[int], layer: int, states: torch.Tensor, _: object) -> None:
+            on_host = states.float().cpu().numpy()
+            for row, index in enumerate(rows):
+                for place, wanted in enumerate(layers):
+                    if wanted == layer:
+                        recorded[index][place] = on_host[row, batch.without_padding(row)]
+
+        self._read(prompts, layers, edits, reader)
+        return recorded
+
+    def next_logprobs(self, prompts: Sequence[Prompt], edits: Sequence[Edit] = ()) -> np.ndarray:
+        logprobs: list[np.ndarray | None] = [None] * len(prompts)
+        for rows, batch in self._batches(prompts, edits):
+            with self._ready(batch, edits) as run:
+                logits = self._logits(run, batch.ids, None, keep=1)[:, -1]
+            for index, row in zip(rows, logits.float().log_softmax(-1).cpu().numpy(), strict=True):
+                logprobs[index] = row
+        return np.stack([row for row in logprobs if row is not None]) if prompts else np.empty((0, 0), np.float32)
+
+    def logprobs_of(self, prompts: Sequence[Prompt], edits: Sequence[Edit] = ()) -> list[np.ndarray]:
+        by_prompt = [np.full(len(p.tokens), np.nan, dtype=np.float32) for p in prompts]
+        vocabulary = int(self._model.get_output_embeddings().weight.shape[0])
+        most_tokens = min(self._batch_tokens, max(1, _MOST_LOGITS // vocabulary))
+        for rows, batch in self._batches(prompts, edits, most_tokens):
+            with self._ready(batch, edits) as run:
+                logits = self._logits(run, batch.ids, None, keep=0)
+            for row, index in enumerate(rows):
+                real = batch.without_padding(row)
+                ids = batch.ids[row, real][1:].to(logits.device).unsqueeze(-1)
+                logprobs = logits[row, real][:-1].float().log_softmax(-1).gather(-1, ids)
+                by_prompt[index][1:] = logprobs.squeeze(-1).cpu().numpy()
+        return by_prompt
+
+    def attention(self, prompt: Prompt) -> np.ndarray:
+        batch = Batch([self._fitting(prompt)], self._padding(), self._device)
+        usual = self._model.config._attn_implementation
+        self._model.set_attn_implementation("eager")
+        try:
+            with torch.inference_mode():
+                weights = self._backbone(
+                    input_ids=batch.ids, attention_mask=batch.real.long(), use_cache=False, output_attentions=True
+                ).attentions
+        finally:
+            self._model.set_attn_implementation(usual)
+        return np.stack([layer[0].float().cpu().numpy() for layer in weights])
+
+    def generate(
+        self, prompts: Sequence[Prompt], sampling: Sequence[Sampling], edits: Sequence[Edit] = ()
+    ) -> list[Generation]:
+        if len(prompts) != len(sampling):
+            raise LabError(
+                f"{len(prompts)} prompts came with {len(sampling)} samplings.", "Give one sampling a prompt."
+            )
+        requests = [Request(prompt, how, tuple(edits)) for prompt, how in zip(prompts, sampling, strict=True)]
+        grows = [len(p.tokens) + how.max_new_tokens for p, how in zip(prompts, sampling, strict=True)]
+        waiting, answers = deque(longest_first(grows)), self.answers()
+        by_row: dict[int, Generation] = {}
+        while waiting or len(answers):
+            rows: list[int] = []
+            while waiting and answers.fits([requests[row] for row in (*rows, waiting[0])]):
+                rows.append(waiting.popleft())
+            if rows:
+                answers.add([(row, requests[row]) for row in rows])
+            by_row.update(answers.step())
+        return [by_row[row] for row in range(len(requests))]
+
+    def answers(self) -> Decoding:
+        return Decoding(
+            Engine(
+                logits=lambda run, ids, cache: self._logits(run, ids, cache, keep=1)[:, -1],
+                checked=self._checked,
+                blocks=self._blocks,
+                sink_norms=self._sink_norms,
+                device=self._device,
+                padding=self._padding(),
+                ends=self._ends(),
+                reads=partial(read, self._tokenizer),
+                cached=self._cached,
+                most_rows=self._batch,
+                most_tokens=self._batch_tokens,
+            )
+        )
+
+    def _checked(self, prompt: Prompt, edits: Sequence[Edit]) -> None:
+        self._fitting(prompt)
+        checked(edits, self.card.layers, self.card.width)
+
+    def _ends(self) -> frozenset[int]:
+        token_ids = (self._model.generation_config.eos_token_id, self._tokenizer.eos_token_id)
+        ends = [end for ids in token_ids for end in (ids if isinstance(ids, list) else [ids])]
+        return frozenset(end for end in ends if end is not None)
+
+    def _padding(self) -> int:
+        token_id = getattr(self._tokenizer, "pad_token_id", None)
+        return 0 if token_id is None else int(token_id)
+
+    def _fitting(self, prompt: Prompt) -> Prompt:
+        most = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
+        if most is not None and len(prompt.tokens) > most:
+            raise LabError(f"A prompt has {len(prompt.tokens)} tokens; this model reads {most}.", "Shorten it.")
+        return prompt
+
+    def _batches(
+        self,
+        prompts: Sequence[Prompt],
+        edits: Sequence[Edit],
+        most_tokens: int | None = None,
+    ) -> Iterator[tuple[list[int], Batch]]:
+        checked(edits, self.card.layers, self.card.width)
+        for rows in in_batches([len(p.tokens) for p in prompts], most_tokens or self._batch_tokens, self._batch):
+            yield rows, Batch([self._fitting(prompts[row]) for row in rows], self._padding(), self._device)
+
+    @contextmanager
+    def _ready(self, batch: Batch, edits: Sequence[Edit]) -> Iterator[Run]:
+        run = Run(batch, self._sink_norms)
+        with torch.inference_mode(), hooked(self._blocks, run, [Acting.of(e) for e in edits]):
+            yield run
+
+    def _read(self, prompts: Sequence[Prompt], layers: Sequence[int], edits: Sequence[Edit], reader: Any) -> None:
+        """`reader` is told the batch, its rows' places among `prompts`, a layer, its states and what positions mean."""
+        if not layers:
+            raise LabError("No layer was named.", f"Layers go from 0 to {self.card.layers - 1}.")
+        for layer in layers:
+            if layer != EMBEDDING:
+                checked_layer(layer, self.card.layers)
+        checked(edits, self.card.layers, self.card.width)
+        acting = [Acting.of(edit) for edit in edits]
+        for rows, batch in self._batches(prompts, edits):
+            run = Run(batch, self._sink_norms, ends_at=max(layers))
+            read = partial(reader, batch, rows)
+            with torch.inference_mode(), suppress(Enough), hooked(self._blocks, run, acting, read, layers):
+                self._backbone(
+                    input_ids=batch.ids, attention_mask=batch.real.long(), position_ids=batch.places, use_cache=False
+                )
+
+    def _logits(self, run: Run, ids: torch.Tensor, cache: Any, keep: int) -> torch.Tensor:
+        """Logits after `ids`, the last `keep` of them (0: all) where the model can leave out the others."""
+        upto = run.start + ids.shape[1]
+        real = torch.nn.functional.pad(run.batch.real, (0, upto - run.batch.longest), value=True)
+        places = (real.long().cumsum(1) - 1).clamp(min=0)[:, run.start :]
+        options = {self._cache_argument: cache, **({"logits_to_keep": keep} if self._keeps_last else {})}
+        logits: torch.Tensor = self._model(
+            input_ids=ids,
+            attention_mask=real.long(),
+            position_ids=places,
+            use_cache=cache is not None,
+            **options,
+        ).logits
+        return logits
+
+
+def _mean(states: torch.Tensor, meant: torch.Tensor | None) -> torch.Tensor:
+    """Means over the tokens meant, (batch, d); NaN where none is."""
+    if meant is None:
+        return torch.full((states.shape[0], states.shape[2]), torch.nan)
+    # Padding may hold numbers that are not finite, and zero times those is none.
+    kept = states.float().masked_fill(~meant.unsqueeze(-1), 0.0)
+    return kept.sum(1) / meant.sum(1, keepdim=True)
+
+
+# -- Where a model keeps its parts, whatever its makers call them
+
+
+def blocks_of(model: Any) -> list[torch.nn.Module]:
+    """The decoder blocks: the outermost ModuleList that has as many members as the configuration says layers."""
+    wanted = int(model.config.get_text_config().num_hidden_layers)
+    modules = [
+        (name.count("."), module)
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.ModuleList) and len(module) == wanted
+    ]
+    outermost = [module for depth, module in modules if depth == min(d for d, _ in modules)]
+    if len(outermost) != 1:
+        raise LabError(
+            f"{type(model).__name__} keeps its {wanted} decoder blocks in no place that can be told apart.",
+            "The lab reads causal models of one stack of blocks.",
+        )
+    return list(outermost[0])
+
+
+def backbone_of(model: Any) -> Any:
+    """The model without its head: what is run when nobody asks for logits."""
+    return model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
+
+
+def cache_argument(model: Any) -> str:
+    """Return by which name the model takes a cache of keys and values: transformers call it `cache` from 5.24 on, and
+    warn of the older name."""
+    return "cache" if "cache" in signature(model.forward).parameters else "past_key_values"

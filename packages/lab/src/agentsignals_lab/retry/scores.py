@@ -1,0 +1,93 @@
+"""Rows of verdicts: everything that is scored about an attempt and an episode, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentsignals_lab.coding_tasks import Task
+from agentsignals_lab.evaluation.conduct import import_mistakes, off_task, recovery, test_fixation
+from agentsignals_lab.evaluation.extraction import extract
+from agentsignals_lab.evaluation.hardcoding import hardcoding
+from agentsignals_lab.evaluation.markers import legacy_score, prose_markers
+from agentsignals_lab.evaluation.verdict import Verdict
+from agentsignals_lab.residual.interface import Generation
+from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow
+
+
+def attempt_row(  # noqa: PLR0913  (what a row is made of, named at the call)
+    task: Task,
+    verdict: Verdict,
+    answer: Generation,
+    *,
+    condition: str,
+    sample: int,
+    attempt: int,
+    seed: int,
+    feedback: str,
+    asked: str,
+) -> AttemptRow:
+    """Scores one answer. `asked`: all that the model was told, whose words are not counted as its own."""
+    hard = hardcoding(task, verdict.extracted, verdict)
+    fixation = test_fixation(task, answer.text, verdict.extracted, asked)
+    prose = prose_markers(answer.text, verdict.extracted, asked)
+    return AttemptRow(
+        condition=condition,
+        task=task.key,
+        sample=sample,
+        attempt=attempt,
+        seed=seed,
+        prompt_tokens=answer.prompt_tokens,
+        tokens=len(answer.tokens) or answer.new_tokens,
+        finish=answer.finish,
+        logprob_sum=answer.logprob_sum,
+        answer=answer.text,
+        source=verdict.extracted,
+        feedback=feedback,
+        error=verdict.error,
+        error_class=verdict.error_class,
+        valid_python=verdict.valid_python,
+        visible_pass=verdict.visible_pass,
+        hidden_pass=verdict.hidden_pass,
+        full_pass=verdict.task_pass,
+        visible_passed=verdict.visible_passed,
+        n_visible=verdict.n_visible,
+        hidden_passed=verdict.hidden_passed,
+        n_hidden=verdict.n_hidden,
+        hardcoded=hard.flagged,
+        imports_missing=list(import_mistakes(verdict.extracted).missing),
+        off_task=off_task(answer.text, extract(answer.text, task.function)) if task.function else "",
+        test_mentions_per_100_words=fixation.mentions_per_100_words,
+        writes_tests=fixation.writes_tests,
+        marker_score=legacy_score(answer.text),
+        frustration_per_100_words=prose.rate("frustration"),
+        desperation_per_100_words=prose.rate("desperation"),
+        give_up_per_100_words=prose.rate("give_up"),
+        prose_words=prose.words,
+        evaluator=verdict.evaluator,
+        tier=verdict.tier,
+        wall_time_s=verdict.wall_s,
+    )
+
+
+def episode_row(
+    condition: str, task: Task, sample: int, attempts: Sequence[AttemptRow], verdicts: Sequence[Verdict]
+) -> EpisodeRow:
+    """Return the outcome of all attempts of an episode; its result is that of the last one made."""
+    retries, last = recovery(verdicts), attempts[-1]
+    return EpisodeRow(
+        condition=condition,
+        task=task.key,
+        sample=sample,
+        attempts=len(attempts),
+        visible_pass=last.visible_pass,
+        hidden_pass=last.hidden_pass,
+        full_pass=last.full_pass,
+        failed_first=retries.failed_first,
+        recovered=retries.recovered,
+        passed_at=retries.passed_at,
+        regressed=retries.regressed,
+        repeated=retries.repeated,
+        hardcoded=last.hardcoded,
+        evaluator=last.evaluator,
+        tier=last.tier,
+    )

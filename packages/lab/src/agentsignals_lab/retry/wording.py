@@ -1,0 +1,132 @@
+"""Wording of a task, and of the feedback after a failure: a chat in pieces that are known by role."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Protocol
+
+from agentsignals.errors import LabError
+from msgspec import Struct
+
+from agentsignals_lab import texts
+from agentsignals_lab.coding_tasks import Task, examples, words
+from agentsignals_lab.residual.interface import Message, Piece
+from agentsignals_lab.runs import seed_of
+from agentsignals_lab.texts.tones import Tone, filled
+from agentsignals_lab.tiny import world
+
+
+class Wording(Protocol):
+    """Puts tasks into words. What it says of a failure is what the visible tests said, never a hidden one."""
+
+    name: str
+
+    @property
+    def tones(self) -> tuple[str, ...]:
+        """The tones that it has words for."""
+        ...
+
+    def opening(self, task: Task, tone: str) -> list[Message]:
+        """The chat before the first attempt."""
+        ...
+
+    def after_failure(self, task: Task, failure: str, attempt: int, left: int, tone: str) -> Message:
+        """Return the message after attempt number `attempt` (from 0), with `left` to come."""
+        ...
+
+
+class Words(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Wording of a task: a table `[words]`. `{words}` is all that a task says, `{says}`, `{signature}` and
+    `{function}` its parts; `{args}` and `{expected}` are of a case."""
+
+    task: str = "{words}\n"
+    tests: str = "It must pass:\n{tests}"
+    """Around the visible cases; left out where there are none."""
+    case: str = ""
+    """A visible case; empty: as Python has it."""
+
+
+class PlainWording:
+    """As one would ask an assistant: system words, the task, its visible tests; in English but for a file's words."""
+
+    name = "plain"
+
+    def __init__(self, tones: Mapping[str, Tone] | None = None, words: Words | None = None) -> None:
+        self.by_tone = {**texts.tones(), **(tones or {})}
+        self.words = words or Words()
+
+    @property
+    def tones(self) -> tuple[str, ...]:
+        return tuple(self.by_tone)
+
+    def opening(self, task: Task, tone: str) -> list[Message]:
+        system = self._tone(tone).system
+        fields = {"words": words(task), "says": task.says, "signature": task.signature, "function": task.function}
+        pieces = [Piece("task", filled(self.words.task, fields))]
+        if tests := self._tests(task):
+            pieces.append(Piece("tests", filled(self.words.tests, {"tests": tests})))
+        asked = Message("user", tuple(pieces))
+        return [Message("system", (Piece("system", system),)), asked] if system else [asked]
+
+    def _tests(self, task: Task) -> str:
+        if not self.words.case:
+            return examples(task)
+        return "".join(
+            filled(
+                self.words.case,
+                {
+                    "function": task.function,
+                    "args": ", ".join(map(repr, case.args)),
+                    "expected": repr(case.expected),
+                },
+            )
+            for case in task.visible
+        )
+
+    def after_failure(self, task: Task, failure: str, attempt: int, left: int, tone: str) -> Message:
+        # Of the task and attempt alone: every condition of a tone hears the same of its wordings.
+        feedback = self._tone(tone).feedback(failure, left, seed_of(0, task.key, attempt))
+        return Message("user", (Piece("feedback", feedback, str(attempt)),))
+
+    def _tone(self, tone: str) -> Tone:
+        if tone not in self.by_tone:
+            raise LabError(f"There is no tone {tone!r}.", f"Say one of {', '.join(self.by_tone)}.")
+        return self.by_tone[tone]
+
+
+class TinyWording:
+    """The language of the tiny world, whose feedback says a tone and nothing else."""
+
+    name = "tiny"
+    tones: tuple[str, ...] = world.MOODS
+
+    def opening(self, task: Task, tone: str) -> list[Message]:
+        # The visible cases as the task has them: those of a variant contradict its words.
+        tests = world.shown_tests((case.args[0], case.expected) for case in task.visible)
+        return [Message("user", (world.of_task(task).task_piece(), tests))]
+
+    def after_failure(self, task: Task, failure: str, attempt: int, left: int, tone: str) -> Message:
+        if tone not in world.MOODS:
+            raise LabError(f"The tiny world has no tone {tone!r}.", f"Say one of {', '.join(world.MOODS)}.")
+        # The same words in every condition of that tone: what differs is not the draw.
+        chance = random.Random(seed_of(0, task.key, attempt))  # noqa: S311  (texts are drawn, no secrets)
+        return Message("user", (Piece("feedback", world.feedback(tone, chance), str(attempt)),))
+
+
+def after_a_failure(wording: Wording, task: Task, tone: str) -> list[Message]:
+    """A fixed trajectory, of which nothing is run: the task, an attempt that returns nothing, what is said of it."""
+    attempt = f"def {task.signature}:\n    return None\n"
+    failure = f"expected {task.visible[0].expected!r}, got None"
+    answer = Message("assistant", (Piece("code", attempt, "0"),))
+    return [*wording.opening(task, tone), answer, wording.after_failure(task, failure, 0, 1, tone)]
+
+
+WORDINGS: dict[str, Wording] = {wording.name: wording for wording in (PlainWording(), TinyWording())}
+
+
+def wording(name: str) -> Wording:
+    """The wording of that name; LabError when there is none."""
+    if name not in WORDINGS:
+        raise LabError(f"There is no wording {name!r}.", f"Say one of {', '.join(WORDINGS)}.")
+    return WORDINGS[name]

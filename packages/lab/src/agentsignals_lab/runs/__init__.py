@@ -1,0 +1,171 @@
+"""A run of an experiment on disk: what was asked, what it ran on, its rows; it can be stopped and goes on.
+
+RUN/config.json       the experiment and its settings
+RUN/manifest.json     model, versions, seeds, texts, evaluator, sandbox tier
+RUN/rows/NAME.parquet rows (NAME.jsonl while they come)
+RUN/traces/           sessions that `analyze` reads
+RUN/tasks.jsonl       tasks that came from a file, as they were read
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from agentsignals import private_files
+from agentsignals.errors import LabError
+from msgspec import Struct
+
+from agentsignals_lab.coding_tasks import Task
+from agentsignals_lab.coding_tasks.task_files import read_tasks, written
+from agentsignals_lab.runs.table import Row, Table
+
+__all__ = ["Config", "Manifest", "Row", "Run", "Table"]
+
+R = TypeVar("R", bound=Row)
+_TASKS = "tasks.jsonl"
+_ANY_RUN = ("config.json", "manifest.json")
+
+
+class Config(Struct, frozen=True):
+    """Settings as requested."""
+
+    experiment: str
+    settings: dict[str, Any]
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """Environment of a run: whatever could make equal settings give other numbers."""
+
+    model: dict[str, Any]
+    """The model's card, or the name and address of a server."""
+    evaluator: str
+    texts: str
+    """The fingerprint of the text sets."""
+    sandbox: str
+    """The tier that model-written code ran in, or why none did."""
+    seed: int
+    packages: dict[str, str]
+    started_at: str
+    """ISO 8601, UTC; of the first start."""
+    files: dict[str, str] = {}
+    """SHA-256 of what the settings name: tasks, texts, a setting, directions."""
+
+    def same_ground(self, other: Manifest) -> list[str]:
+        """In what two manifests differ such that their rows do not belong in one table."""
+        fields = ("model", "evaluator", "texts", "sandbox", "seed", "files")
+        return [name for name in fields if getattr(self, name) != getattr(other, name)]
+
+
+def packages() -> dict[str, str]:
+    """Versions of the packages that numbers depend on, those that are installed."""
+    versions = {}
+    for name in ("agentsignals", "torch", "transformers", "tokenizers", "numpy"):
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+class Run:
+    """An open run. Use it in a `with`: leaving settles the rows, also when it is interrupted."""
+
+    def __init__(self, folder: Path, config: Config, manifest: Manifest) -> None:
+        self.folder, self.config, self.manifest = folder, config, manifest
+        self._tables: dict[str, Table[Any]] = {}
+
+    @classmethod
+    def open(cls, folder: Path, config: Config, manifest: Manifest) -> Run:
+        """Begins a run in a new or empty folder, or goes on with the same one.
+
+        LabError when the folder holds something else, or a run of other settings, or of another model, evaluator, text
+        set, sandbox tier or seed: rows of two such never mix.
+        """
+        if (folder / "config.json").exists():
+            before = cls.read(folder)
+            # As JSON says it: a tuple that was written comes back as a list.
+            asked = msgspec.json.decode(msgspec.json.encode(config), type=Config)
+            if before.config != asked:
+                raise LabError(
+                    f"{folder} is a run of other settings.", "Take a new folder, or the settings in its config.json."
+                )
+            now = msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)
+            if differ := before.manifest.same_ground(now):
+                raise LabError(
+                    f"{folder} was begun with another {' and another '.join(differ)}.",
+                    "Rows of two do not mix: take a new folder, and `lab compare` the two.",
+                )
+            return before
+        if folder.exists() and any(folder.iterdir()):
+            raise LabError(f"{folder} is not empty and no run.", "Name a new folder.")
+        private_files.make_folder(folder / "rows")
+        private_files.make_folder(folder / "traces")
+        for name, what in zip(_ANY_RUN, (config, manifest), strict=True):
+            private_files.write(folder / name, msgspec.json.format(msgspec.json.encode(what)))
+        return cls(folder, config, manifest)
+
+    @classmethod
+    def read(cls, folder: Path) -> Run:
+        """A run as it lies there. LabError when there is none."""
+        try:
+            config = msgspec.json.decode((folder / "config.json").read_bytes(), type=Config)
+            manifest = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=Manifest)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise LabError(f"{folder} holds no run: {error}", "`lab run` makes one.") from error
+        return cls(folder, config, manifest)
+
+    def table(self, name: str, kind: type[R]) -> Table[R]:
+        """The table of that name, with the rows it has."""
+        if name not in self._tables:
+            self._tables[name] = Table(self.folder / "rows", name, kind)
+        table: Table[R] = self._tables[name]
+        return table
+
+    def write_trace(self, name: str, lines: list[Any]) -> Path:
+        """A session as JSON lines, whole or not at all."""
+        path = self.folder / "traces" / f"{name}.jsonl"
+        private_files.make_folder(path.parent)
+        beside = path.with_suffix(".new")
+        private_files.write(beside, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+        beside.replace(path)
+        return path
+
+    def write_summary(self, name: str, what: Any) -> Path:
+        """A result that is no table: an effect with its interval, a chosen layer."""
+        path = self.folder / f"{name}.json"
+        beside = path.with_suffix(".new")
+        private_files.write(beside, msgspec.json.format(msgspec.json.encode(what)) + b"\n")
+        beside.replace(path)
+        return path
+
+    def tasks(self) -> dict[str, Task]:
+        """Tasks that came from a file, by id."""
+        path = self.folder / _TASKS
+        return {task.id: task for task in read_tasks(path).tasks} if path.exists() else {}
+
+    def keep_tasks(self, tasks: Iterable[Task]) -> None:
+        """Stores tasks of files, so that answers can be scored again wherever the files are by then."""
+        lines = b"".join(msgspec.json.encode(written(task)) + b"\n" for task in tasks)
+        if lines:
+            private_files.write(self.folder / _TASKS, lines)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for table in self._tables.values():
+            table.settle()
+
+
+def seed_of(base: int, *of: object) -> int:
+    """A seed for a piece of work: the same for the same base and parts.
+
+    What must share its random numbers (the conditions of a task, attempt and sample) leaves out what differs.
+    """
+    text = ":".join(map(str, (base, *of)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")

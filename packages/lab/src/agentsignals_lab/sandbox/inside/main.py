@@ -1,0 +1,156 @@
+"""The untrusted process: locks itself in, then runs the code, and answers one line a call.
+
+Whatever the code does to this process, to `json`, to builtins or to the pipe, it can only say values, and it knows
+none that is expected. So nothing here needs to be safe from it; the reader of the pipe does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import ModuleType, TracebackType
+from typing import Any
+
+from agentsignals_lab.sandbox.inside import locks, wire
+
+CANDIDATE = "<candidate>"
+MOST_MESSAGE_CHARS = 500
+NO_SUCH_PROGRAM = 127
+"""The exit code shells give for it."""
+
+Send = Callable[[dict[str, Any]], None]
+
+
+def main() -> None:
+    """Reads the request from standard input, answers on the pipe whose number it says."""
+    request = json.loads(sys.stdin.buffer.read())
+    pipe = request["pipe"]
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.close(null)
+
+    def send(message: dict[str, Any]) -> None:
+        line = json.dumps(message).encode() + b"\n"
+        while line:
+            line = line[os.write(pipe, line) :]
+
+    if request["lay_out"] and (why := _laid_out(request["lay_out"])):
+        send({"not_ready": {"checkout": why}})
+        return
+    reasons = locks.apply(request["locks"])
+    if any(reasons.get(name, "not asked for") for name in request["required"]):
+        send({"not_ready": reasons})
+        return
+    send({"ready": reasons, "cpu_s": time.process_time()})
+    if request["argv"]:
+        _become(request["argv"], request["env"], pipe)
+    if request["talk"] is not None:
+        _serve(request["talk"])
+    if request["source"] is not None:
+        _answer(request["source"], request["function"], request["inputs"], send)
+    _flush()
+    send({"cpu_s": time.process_time()})
+    send({"done": True})
+    os._exit(0)
+
+
+def _laid_out(wanted: dict[str, Any]) -> str:
+    # Sockets take their time to import; a call of a function needs none.
+    from agentsignals_lab.sandbox.inside import laying  # noqa: PLC0415
+
+    try:
+        laying.lay_out(wanted)
+    except OSError as error:
+        return str(error)
+    return ""
+
+
+def _serve(wanted: dict[str, Any]) -> None:
+    from agentsignals_lab.sandbox.inside import serving  # noqa: PLC0415 - as above
+
+    serving.serve(wanted["socket"], wanted["folder"])
+
+
+def _become(argv: list[str], env: dict[str, str], pipe: int) -> None:
+    os.set_inheritable(pipe, False)
+    try:
+        os.execvpe(argv[0], argv, env)  # noqa: S606 - no shell, and sandboxed
+    except OSError as error:
+        os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
+        os._exit(NO_SUCH_PROGRAM)
+
+
+def _answer(source: str, function: str, inputs: list[Any], send: Send) -> None:
+    try:
+        called, failed = _load(source, function)
+        if failed is not None or called is None:
+            send({"load": failed})
+            return
+        arguments = [wire.decode(form) for form in inputs]
+    finally:
+        _flush()
+    for n, argument in enumerate(arguments):
+        send({"at": n, **_call(called, argument)})
+        _flush()
+
+
+def _load(source: str, function: str) -> tuple[Callable[..., Any] | None, dict[str, Any] | None]:
+    try:
+        code = compile(source, CANDIDATE, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+        return None, {**_failure(error), "kind": "syntax"}
+    # A real module: dataclasses, pickle and type hints look their own module up.
+    module = sys.modules["candidate"] = ModuleType("candidate")
+    try:
+        exec(code, module.__dict__)  # noqa: S102 - what this process is for
+        called = module.__dict__.get(function)
+    except BaseException as error:  # noqa: BLE001 - SystemExit too is an answer
+        return None, _failure(error)
+    if not callable(called):
+        return None, {"kind": "missing_function", "type": "", "message": f"no function {function}", "line": None}
+    return called, None
+
+
+def _call(called: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[str, Any]:
+    try:
+        return {"value": wire.encode(called(*arguments))}
+    except wire.Refused as error:
+        return {"failed": {"kind": error.kind, "type": "", "message": error.message, "line": None}}
+    except BaseException as error:  # noqa: BLE001 - SystemExit too is an answer
+        return {"failed": _failure(error)}
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    kind = "memory" if type(error) is MemoryError else "raised"
+    line = error.lineno if isinstance(error, SyntaxError) else None
+    line = line if type(line) is int else _line(error.__traceback__)
+    return {"kind": kind, "type": wire.name_of(type(error)), "message": _message(error), "line": line}
+
+
+def _message(error: BaseException) -> str:
+    try:
+        text = str(error.msg) if isinstance(error, SyntaxError) else str(error)
+        return str.__getitem__(text, slice(0, MOST_MESSAGE_CHARS))
+    except BaseException:  # noqa: BLE001 - its own __str__ failed
+        return ""
+
+
+def _line(trace: TracebackType | None) -> int | None:
+    """Return the line of the innermost frame in the candidate's own source."""
+    line = None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == CANDIDATE:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _flush() -> None:
+    for name in ("stdout", "stderr"):
+        # The code may have closed or replaced it; then there is nothing to show.
+        with suppress(BaseException):
+            getattr(sys, name).flush()

@@ -1,0 +1,153 @@
+"""Comparison of two conditions: paired differences over tasks, exact McNemar, random directions, many tests at once.
+
+Samples of one task are alike, so what counts is how tasks differ, never samples (design/statistics.md#the-lab).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import ceil, fsum, isfinite, nan
+from statistics import fmean
+
+from agentsignals.errors import LabError
+from agentsignals.stats import paired
+from agentsignals.stats.intervals import Interval, sums_interval
+from msgspec import Struct
+
+LEVEL = 0.05
+"""What goes beyond chance is told of an adjusted p at or below it."""
+_ROUNDING = 1e-12
+
+
+class Mean(Struct, frozen=True):
+    """A mean over pairs or items, each with the weight 1."""
+
+    value: float
+    low: float
+    high: float
+    """At 95 %, Student's over tasks; NaN with fewer than two tasks."""
+    n: int
+    tasks: int
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """Treatment less control over pairs (same task, same sample)."""
+
+    value: float
+    low: float
+    high: float
+    """At 95 %, over tasks: Tango's score interval of one yes or no a side and task, else Student's; NaN with fewer than
+    two tasks."""
+    p: float
+    """Two-sided, of a sign flip of whole tasks (`stats.paired.sign_flip`). 1 with fewer than two tasks."""
+    n: int
+    tasks: int
+
+
+class McNemar(Struct, frozen=True):
+    """Pairs of yes and no that changed, and how likely so uneven a change is by chance."""
+
+    gained: int
+    """No under control, yes under treatment."""
+    lost: int
+    p: float
+    """Exact, two-sided: binomial with one half over the pairs that changed (McNemar 1947). It takes pairs as
+    independent: one pair a task, or read `paired_difference` instead."""
+    n: int
+
+
+def mean(values: Iterable[float], tasks: Sequence[str]) -> Mean:
+    """The mean of `values` with its interval over tasks. LabError when there are none, or not one task a value."""
+    finite = _finite(values, tasks)
+    parts = _by_task(finite, tasks)
+    low, high = _interval(parts)
+    return Mean(fmean(finite), low, high, len(finite), len(parts))
+
+
+def paired_difference(treatment: Iterable[float], control: Iterable[float], tasks: Sequence[str]) -> Difference:
+    """Mean of treatment less control; entry i of both is the same task and sample, and `tasks[i]` names the task.
+
+    LabError when lengths differ, nothing is given, or a value is not finite: pairs with a side missing are left out,
+    and counted, by the caller.
+    """
+    treated, plain = list(map(float, treatment)), list(map(float, control))
+    if len(treated) != len(plain):
+        raise LabError(f"{len(treated)} treated and {len(plain)} control values are no pairs.", "Give one each a pair.")
+    gaps = _finite((t - c for t, c in zip(treated, plain, strict=True)), tasks)
+    parts = _by_task(gaps, tasks)
+    single = 1 < len(parts) == len(gaps) and {*treated, *plain} <= {0.0, 1.0}
+    gained, lost = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
+    below, above = paired.tango(gained, lost, len(parts)) if single else _interval(parts)
+    return Difference(
+        value=fmean(gaps),
+        low=below,
+        high=above,
+        p=paired.sign_flip([total for total, _ in parts]),
+        n=len(gaps),
+        tasks=len(parts),
+    )
+
+
+def mcnemar(treatment: Sequence[bool], control: Sequence[bool]) -> McNemar:
+    """Exact McNemar test of paired answers. LabError when lengths differ."""
+    if len(treatment) != len(control):
+        raise LabError(f"{len(treatment)} treated and {len(control)} control answers are no pairs.", "Give one each.")
+    gained = sum(t and not c for t, c in zip(treatment, control, strict=True))
+    lost = sum(c and not t for t, c in zip(treatment, control, strict=True))
+    return McNemar(gained, lost, paired.mcnemar(gained, lost), len(treatment))
+
+
+def benjamini_hochberg(p: Sequence[float]) -> list[float]:
+    """p values adjusted so that those below q hold at most a share q of false finds (Benjamini and Hochberg 1995).
+
+    LabError when a value is not within [0, 1]: an untested hypothesis is left out, not passed as NaN.
+    """
+    try:
+        return paired.benjamini_hochberg(p)
+    except ValueError as problem:
+        raise LabError("A p value is not within 0 and 1.", "Leave hypotheses out that were not tested.") from problem
+
+
+def p_random(effect: float, by_chance: Sequence[float]) -> float:
+    """The share of random directions that raise the outcome at least as much, the real one counted among them: no less
+    than 1 / (1 + their number) (a Monte Carlo test, Phipson and Smyth 2010)."""
+    return (1 + sum(value >= effect - _ROUNDING for value in by_chance)) / (1 + len(by_chance))
+
+
+def enough(tests: int) -> int:
+    """The fewest random directions with which one of so many p can come down to the level, once adjusted (`holm`)."""
+    return ceil(tests / LEVEL) - 1
+
+
+def caveat(randoms: int, tests: int) -> str | None:
+    """Why no p of so many can come down to the level; None where one can."""
+    if randoms >= enough(tests):
+        return None
+    return (
+        f"{randoms} random directions and {tests} tests: no adjusted p is below"
+        f" {min(1.0, tests / (1 + randoms)):.2g}, whatever a direction does. randoms = {enough(tests)} will do."
+    )
+
+
+def _finite(values: Iterable[float], tasks: Sequence[str]) -> list[float]:
+    numbers = list(map(float, values))
+    if not numbers or len(numbers) != len(tasks):
+        raise LabError(
+            f"{len(numbers)} values of {len(tasks)} tasks.", "Give one task a value, and one value at least."
+        )
+    if not all(map(isfinite, numbers)):
+        raise LabError("A value is not finite.", "Leave out the pairs that have no value, and count them.")
+    return numbers
+
+
+def _by_task(values: Sequence[float], tasks: Sequence[str]) -> list[tuple[float, int]]:
+    """Sum and count of each task's values."""
+    by_task: dict[str, list[float]] = {}
+    for value, task in zip(values, tasks, strict=True):
+        by_task.setdefault(task, []).append(value)
+    return [(fsum(of_task), len(of_task)) for of_task in by_task.values()]
+
+
+def _interval(parts: Sequence[tuple[float, int]]) -> Interval:
+    """Return the interval. One task has none: that it is like itself is no certainty."""
+    return sums_interval(parts) or (nan, nan)

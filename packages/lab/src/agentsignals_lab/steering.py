@@ -1,0 +1,160 @@
+"""Conditions of an experiment as edits of the residual stream, and whether they did anything at all.
+
+A dose is a fraction of the median norm of a layer's tokens (sinks left out) on calibration texts: it does not depend on
+the prompt, the step or the number of layers (design/lab.md#steering). A null result counts only when the manipulation
+moved
+something and the output stayed valid (b 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from agentsignals.errors import LabError
+from msgspec import Struct
+
+from agentsignals_lab import directions
+from agentsignals_lab.conditions import Condition, Where
+from agentsignals_lab.directions import Array, DirectionSet
+from agentsignals_lab.residual.interface import Ablate, Add, Calibration, Edit, Positions, Prompt, ResidualModel
+
+_POSITIONS: dict[Where, Positions] = {
+    "all": Positions("all"),
+    "prompt": Positions("prompt"),
+    "feedback": Positions("roles", roles=("feedback",)),
+    "last": Positions("last"),
+    "generated": Positions("generated"),
+}
+
+
+def positions(where: Where) -> Positions:
+    """The tokens that a treatment acts on."""
+    return _POSITIONS[where]
+
+
+def vector(of: DirectionSet, name: str, layer: int) -> Array:
+    """A direction of the set at a layer, or a control made from the set: `random:SEED`, `orthogonal:SEED` (random, at
+    right angles to all of them), `shared` (what they have in common)."""
+    place = of.layers.index(layer) if layer in of.layers else None
+    if place is None:
+        raise LabError(f"There are no directions at layer {layer}.", f"They are at {', '.join(map(str, of.layers))}.")
+    kind, _, seed = name.partition(":")
+    if kind in ("random", "orthogonal"):
+        if not seed.isdecimal():
+            raise LabError(f"{name!r} has no seed.", f"Write {kind}:1, {kind}:2, ...")
+        if kind == "orthogonal":
+            beside: Array = directions.orthogonal_to(of.vectors[:, place : place + 1], int(seed))[0]
+            return beside
+        drawn: Array = directions.random_like(of.vectors[0, place], 1, int(seed))[0]
+        return drawn
+    if name == "shared":
+        axis: Array = directions.shared_axis(of.vectors)[place]
+        return axis
+    return of.of(name, layer)
+
+
+def edits(condition: Condition, of: DirectionSet | None, calibration: Calibration) -> list[Edit]:
+    """Return the edits of the model in this condition; none where it does not steer."""
+    if not condition.steers or condition.direction is None:
+        return []
+    if of is None:
+        raise LabError(
+            f"Condition {condition.name!r} needs directions.", "Name a file that `lab run directions` wrote."
+        )
+    if not condition.layers:
+        raise LabError(f"Condition {condition.name!r} names no layer.", "Say which blocks it acts on.")
+    at = positions(condition.where)
+    made: list[Edit] = []
+    for layer in condition.layers:
+        along = vector(of, condition.direction, layer)
+        if condition.ablate:
+            made.append(Ablate(layer, along, at))
+        else:
+            made.append(Add(layer, along, condition.dose * calibration.median_norm[layer], at))
+    return made
+
+
+LEAST_KL = 1e-6
+"""Nats. A condition whose next tokens differ by less from those without it does nothing: what single precision rounds
+is far below, and what a person could meet far above."""
+NOISE_FACTOR = 10.0
+"""By how much a condition must move more than the size of a batch does, which in 16 bits is more than `LEAST_KL`."""
+_ALONE = 4
+"""Prompts that are run alone, too, for what a batch changes."""
+
+Effect = Literal["moved", "nothing", "not testable"]
+
+
+class Manipulation(Struct, frozen=True, kw_only=True):
+    """Effect of a condition on the model, on fixed prompts that hold tokens where it acts."""
+
+    condition: str
+    verdict: Effect
+    """`not testable`: no prompt holds such a token, and nothing is known of the condition."""
+    kl: float | None
+    """Mean Kullback-Leibler divergence of the next token's distribution, steered from plain, in nats."""
+    noise: float | None
+    """Difference of prompts run together from prompts run alone: what rounding does."""
+    shift: float | None
+    """Mean change of the projection on the direction at the last layer read downstream, in median norms there; None
+    where the condition has no direction."""
+    anti_steered: float | None
+    """The share of prompts whose projection moved the other way."""
+    n: int
+    """Prompts with such tokens; others are left out."""
+
+
+def manipulation(
+    model: ResidualModel,
+    prompts: Sequence[Prompt],
+    condition: Condition,
+    of: DirectionSet | None,
+    calibration: Calibration,
+) -> Manipulation:
+    """Runs the prompts plain and steered. The projection is read at the deepest layer of the set that lies at or after
+    the steered ones, over the last token of each prompt."""
+    does = edits(condition, of, calibration)
+    prompts = _with_tokens(model, prompts, condition) if does else prompts
+    if not prompts:
+        return _measured(condition, "not testable", 0)
+    plain, steered = model.next_logprobs(prompts), model.next_logprobs(prompts, does)
+    alone = np.concatenate([model.next_logprobs([prompt]) for prompt in prompts[:_ALONE]])
+    kl, noise = _divergence(steered, plain), _divergence(alone, plain[:_ALONE])
+    verdict: Effect = "moved" if kl > max(LEAST_KL, NOISE_FACTOR * noise) else "nothing"
+    if of is None or condition.direction is None or not does:
+        return _measured(condition, verdict, len(prompts), kl=kl, noise=noise)
+    layer = max(of.layers)
+    along = directions.unit(vector(of, condition.direction, layer))
+    last = Positions("last", skip_sinks=False)
+    moved = (model.record(prompts, [layer], last, does) - model.record(prompts, [layer], last))[:, 0] @ along
+    wanted = np.sign(condition.dose) if not condition.ablate else -1.0
+    return _measured(
+        condition,
+        verdict,
+        len(prompts),
+        kl=kl,
+        noise=noise,
+        shift=float(moved.mean()) / calibration.median_norm[layer],
+        anti_steered=float((moved * wanted < 0).mean()),
+    )
+
+
+def _measured(condition: Condition, verdict: Effect, n: int, **measured: float) -> Manipulation:
+    return Manipulation(
+        condition=condition.name,
+        verdict=verdict,
+        n=n,
+        **{name: measured.get(name) for name in ("kl", "noise", "shift", "anti_steered")},
+    )
+
+
+def _with_tokens(model: ResidualModel, prompts: Sequence[Prompt], condition: Condition) -> list[Prompt]:
+    """The prompts that hold a token where the condition acts, sinks left out."""
+    means = model.record(prompts, condition.layers, positions(condition.where))
+    return [prompt for prompt, mean in zip(prompts, means, strict=True) if not np.isnan(mean).all()]
+
+
+def _divergence(other: Array, plain: Array) -> float:
+    return float((np.exp(other) * (other - plain)).sum(axis=1).mean())

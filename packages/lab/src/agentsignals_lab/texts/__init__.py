@@ -1,0 +1,151 @@
+"""Text sets: stories by emotion, neutral dialogues, a failure trajectory, words around tasks in four tones.
+
+They are data files beside this module, each with a version; `fingerprint` tells which words an experiment used. Stories
+never name their emotion, share their topics over emotions, and are about equally long (design/lab.md#texts).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from agentsignals.errors import LabError
+from msgspec import Struct
+
+from agentsignals_lab.texts.contrasts import ContrastTexts
+from agentsignals_lab.texts.tones import Tone, read_tones
+
+_FOLDER = Path(__file__).parent
+
+NEGATIVE = ("frustrated", "desperate", "stuck", "stressed")
+POSITIVE = ("calm", "patient", "confident")
+EMOTIONS = (*POSITIVE, *NEGATIVE)
+NO_EMOTION = "none"
+
+Pressure = Literal["pressing", "open"]
+TONES = ("neutral", "calm", "pressing", "honest")
+
+_VARIANTS = 3
+
+
+class Story(Struct, frozen=True, kw_only=True):
+    """A short text about a person and a thing they do."""
+
+    id: str
+    emotion: str
+    """One of `EMOTIONS`, or `none`."""
+    topic: str
+    """Shared by all emotions: what a held-out split goes by."""
+    coding: bool
+    pressure: Pressure | None
+    """Statement of its last sentence about time; None: there is no such sentence."""
+    text: str
+
+
+class Stage(Struct, frozen=True):
+    """A point of a failure trajectory: what had come back by then."""
+
+    name: str
+    feedback: tuple[str, ...]
+
+
+@cache
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8"))
+
+
+@cache
+def fingerprint() -> str:
+    """Twelve hex digits over all text sets, in the order of their names."""
+    files = sorted(_FOLDER.glob("*.toml"))
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:12]
+
+
+def versions() -> dict[str, str]:
+    """The version of each set, by its name."""
+    return {file.stem: _read(file.stem)["version"] for file in sorted(_FOLDER.glob("*.toml"))}
+
+
+def stories(
+    emotion: str, *, coding: bool | None = None, pressure: Pressure | None = None, variants: int = _VARIANTS
+) -> list[Story]:
+    """Stories of one emotion, `variants` (1 to 16) a topic; `coding` None takes both kinds of topics.
+
+    Story number i of a topic is made of the same places in the lists for every emotion, so sets match sentence by
+    sentence. LabError for an emotion that has none.
+    """
+    return list(_stories(emotion, coding, pressure, variants))
+
+
+def _stories(emotion: str, coding: bool | None, pressure: Pressure | None, variants: int) -> Iterator[Story]:
+    document = _read("stories")
+    if emotion not in document["emotions"]:
+        raise LabError(f"There are no stories of {emotion!r}.", f"Say one of {', '.join(document['emotions'])}.")
+    first, then = document["emotions"][emotion]["first"], document["emotions"][emotion]["then"]
+    if not 1 <= variants <= len(first) * len(then):
+        raise LabError(f"{variants} variants of a topic.", f"Say 1 to {len(first) * len(then)}.")
+    for kind in ("coding", "other"):
+        if coding is not None and coding != (kind == "coding"):
+            continue
+        for place, (topic, opening) in enumerate(document["topics"][kind].items()):
+            for variant in range(variants):
+                # Steps that share no divisor: over the topics each sentence is used equally often.
+                pick = (place * variants + variant) * 5 % (len(first) * len(then))
+                parts = [opening, first[pick % len(first)], then[pick // len(first)]]
+                if pressure is not None:
+                    endings = document["time"][pressure]
+                    parts.append(endings[(place + variant) % len(endings)])
+                name = f"{emotion}/{topic}/{variant}" + (f"/{pressure}" if pressure else "")
+                yield Story(
+                    id=name,
+                    emotion=emotion,
+                    topic=topic,
+                    coding=kind == "coding",
+                    pressure=pressure,
+                    text=" ".join(parts),
+                )
+
+
+def dialogues() -> list[tuple[str, str]]:
+    """Neutral questions and answers; the main directions among them are nothing of emotion."""
+    return [(asked, reply) for asked, reply in _read("stories")["dialogues"]["turns"]]
+
+
+def trajectory() -> tuple[list[Stage], list[tuple[str, str]]]:
+    """The stages of a failure trajectory, and the tasks (name, text) that each is told of."""
+    document = _read("trajectory")
+    stages = [Stage(stage["name"], tuple(stage["feedback"])) for stage in document["stages"]]
+    return stages, [(task["name"], task["text"]) for task in document["tasks"]]
+
+
+@cache
+def tones() -> dict[str, Tone]:
+    """The tones of retry loops, by name."""
+    return read_tones(_read("feedback")["tones"])
+
+
+def contrast() -> ContrastTexts:
+    """The stories as texts by class: calm against desperate, and stories of no emotion."""
+    rows = {emotion: tuple((s.topic, s.text) for s in stories(emotion)) for emotion in _read("stories")["emotions"]}
+    return ContrastTexts(
+        low="calm",
+        high="desperate",
+        neutral=NO_EMOTION,
+        classes=rows,
+        dialogues=tuple(dialogues()),
+        fingerprint=fingerprint(),
+    )
+
+
+def repository_system_words(tone: str) -> str:
+    """Return the instructions of an agent before it works on a repository."""
+    return str(_read("repository")["tones"][tone]["system"])
+
+
+def after_failing_tests(tone: str, left: int) -> str:
+    """Return the message with the output of failed tests, with `left` steps to go."""
+    return str(_read("repository")["tones"][tone]["after_failing_tests"]).replace("{left}", str(left))

@@ -1,0 +1,309 @@
+"""The verb `lab`: its actions, and its results as aligned text, as plain data, and as a page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections import Counter
+from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentsignals import private_files
+from agentsignals.cli.output import Bar, print_result, printable, table, tell
+from agentsignals.errors import LabError, UsageError
+from agentsignals.questions.formatting import formatted, times
+
+from agentsignals_lab import how_to_install
+from agentsignals_lab.comparing import OUTCOMES, asked_of, conditions_of, episodes_of, rate
+from agentsignals_lab.conditions import beside
+
+if TYPE_CHECKING:
+    from agentsignals.questions.question import Outcome
+    from agentsignals.ui.document import Document
+
+    from agentsignals_lab.residual.interface import ResidualModel
+    from agentsignals_lab.retry.retry_runs import Ran
+    from agentsignals_lab.runs import Run
+
+
+SHARED: dict[str, Any]
+VERBS: dict[str, Any]
+"""The verbs of `agentsignals lab` by name, declared as those of agentsignals are, and the arguments that they share."""
+VERBS = json.loads(Path(__file__).with_name("verbs.json").read_bytes())
+SHARED = VERBS.pop("shared")
+_SHOWN = 44
+_EXTRA = ("torch", "transformers", "tokenizers", "numpy", "sklearn")
+"""Packages of the extra `torch`, as they are imported."""
+_BROUGHT = (
+    "`lab run`, and `lab agent` with --model, need more packages; the other verbs of `lab` and `lab agent --server` do"
+    " not. {}"
+)
+
+
+def inventory(families: str | None) -> dict[str, Any]:
+    """Return what can be run here; with `families`, their tasks by key."""
+    from agentsignals_lab import experiments, sandbox
+    from agentsignals_lab.coding_tasks import tasks
+    from agentsignals_lab.coding_tasks.chosen import chosen_tasks, task_files
+    from agentsignals_lab.retry.wording import WORDINGS
+
+    listed: dict[str, Any] = {
+        "experiments": experiments.NAMES,
+        "families": dict(Counter(task.family for task in tasks())),
+        "wordings": list(WORDINGS),
+        "sandbox": list(sandbox.tiers()),
+        "not_installed": [name for name in _EXTRA if find_spec(name) is None],
+    }
+    if families is not None:
+        listed["tasks"] = {task.key: task.says for task in chosen_tasks(families)}
+        left_out = {f"{n} line {t.line} {t.id}": t.why for n, f in task_files(families).items() for t in f.left_out}
+        listed |= {"left_out": left_out} if left_out else {}
+    return listed
+
+
+def text_of_inventory(listed: dict[str, Any]) -> str:
+    lines = [table(("experiment", "question"), listed["experiments"].items(), 110), ""]
+    lines.append(table(("family", "tasks"), listed["families"].items()))
+    lines += ["", *(f"{name:<12}{', '.join(listed[name])}" for name in ("wordings", "sandbox"))]
+    if listed["not_installed"]:
+        lines += ["", f"{', '.join(listed['not_installed'])}: not installed. {_BROUGHT.format(how_to_install())}"]
+    if "tasks" in listed:
+        lines += ["", table(("task", "says"), listed["tasks"].items(), 110)]
+    if "left_out" in listed:
+        lines += ["", table(("left out", "why"), listed["left_out"].items(), 110)]
+    return "\n".join(lines)
+
+
+def ended(run: Run, ran: Ran) -> dict[str, Any]:
+    """Return the result of a retry loop."""
+    rows, controls = [], beside(asked_of(run))
+    for name, episodes in conditions_of([row for row in episodes_of(run) if row.condition not in controls]).items():
+        rates = {key.replace(" ", "_"): rate(episodes, of) for key, of in OUTCOMES.items()}
+        failed = [row for row in episodes if row.failed_first]
+        rows.append(
+            {
+                "condition": name,
+                "episodes": len(episodes),
+                **{key: estimate.value for key, estimate in rates.items()},
+                "full_pass_interval": rates["full_pass"].interval,
+                "failed_first": len(failed),
+                "recovered": sum(row.recovered for row in failed),
+            }
+        )
+    return {"run": str(run.folder), "episodes": ran.episodes, "new": ran.new, "conditions": rows}
+
+
+def text_of_ended(summary: dict[str, Any]) -> str:
+    heads = ("condition", "episodes", "visible", "full pass", "95 % interval", "recovered", "hardcoded")
+    rows = [
+        (
+            row["condition"],
+            row["episodes"],
+            formatted(row["visible_pass"], "share"),
+            formatted(row["full_pass"], "share"),
+            " to ".join(formatted(end, "share") for end in row["full_pass_interval"] or ()),
+            f"{row['recovered']} of {row['failed_first']}",
+            formatted(row["hardcoded"], "share"),
+        )
+        for row in summary["conditions"]
+    ]
+    folder = printable(summary["run"])
+    lines = [f"run       {folder}", f"episodes  {summary['episodes']:,}, {summary['new']:,} of them new", ""]
+    lines += [table(heads, rows, _SHOWN), ""]
+    lines.append(f"next      agentsignals lab report {folder}; agentsignals analyze {folder}")
+    return "\n".join(lines)
+
+
+def plain(outcome: Outcome) -> dict[str, Any]:
+    """Tables as lists of objects, and the limits."""
+    tables = {t.id: [dict(zip([c.key for c in t.columns], row, strict=True)) for row in t.rows] for t in outcome.tables}
+    return {"tables": tables, "limits": outcome.limits or []}
+
+
+def text_of_tables(outcome: Outcome) -> str:
+    lines: list[str] = []
+    for t in outcome.tables:
+        rows = [[formatted(v, c.kind) for v, c in zip(row, t.columns, strict=True)] for row in t.rows]
+        lines += [t.title, table([c.label for c in t.columns], rows, _SHOWN), t.note, ""]
+    return "\n".join([*lines, *(printable(limit) for limit in outcome.limits or ())]).rstrip()
+
+
+def document(run: Run) -> Document:
+    """The run's report before it has a form."""
+    from agentsignals.ui.document import FORM, Document, Section
+
+    from agentsignals_lab.outline import sections
+
+    chapters = [
+        Section(
+            study=part.name,
+            title=part.title,
+            question=part.question,
+            context="eval",
+            findings=part.outcome.findings,
+            tables=part.outcome.tables,
+            charts=list(filter(None, part.outcome.charts)),
+            limits=list(part.outcome.limits or ()),
+        )
+        for part in sections(run)
+    ]
+    experiment = run.config.experiment.replace("_", " ").capitalize()
+    return Document(
+        form=FORM,
+        agentsignals=version("agentsignals"),
+        made_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        sessions=1,
+        schema=0,
+        prices=(),
+        context="eval",
+        contexts={"eval": 1},
+        sections=chapters,
+        about=f"{experiment} of {run.manifest.model.get('name') or 'a model'}",
+    )
+
+
+# `lab`: retry loops and experiments on a model, their reports, runs held against each other.
+
+_REPORTS = ("report.html", "report.md")
+
+
+def run_lab(options: argparse.Namespace) -> int:
+    try:
+        return int(globals()[f"run_{options.of}"](options))
+    except ModuleNotFoundError as problem:
+        if (problem.name or "agentsignals").startswith("agentsignals"):
+            raise
+        raise LabError(
+            f"The lab needs {problem.name}, which is not installed.",
+            f"Install what it needs: {how_to_install()}",
+        ) from problem
+
+
+def run_list(options: argparse.Namespace) -> int:
+    return print_result(options, inventory(options.tasks), text_of_inventory)
+
+
+def run_new(options: argparse.Namespace) -> int:
+    import agentsignals_lab as lab
+
+    folder, ours = Path(options.folder), Path(lab.__file__).parent
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise LabError(f"{folder} already exists.", "Name a new folder, or an empty one.")
+    try:
+        private_files.make_folder(folder)
+        for path in sorted((ours / "sample_study").iterdir()):
+            private_files.write(folder / path.name, path.read_text("utf-8"))
+        shutil.copytree(ours / "tiny" / "seed0", folder / "model")  # the model whose words the files are in, 0.6 MB
+    except OSError as problem:
+        raise LabError(f"{folder} can't be written: {problem.strerror}.", "Name another folder.") from problem
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    result = {"study": str(folder), "files": files}
+    said = (
+        f"study     {printable(str(folder))}\nnext      cd {printable(str(folder))}; its README.md has the commands\n"
+    )
+    return print_result(options, result, lambda t: said + "\n".join(f"          {name}" for name in t["files"]))
+
+
+def run_agent(options: argparse.Namespace) -> int:
+    from agentsignals_lab import run_setup
+    from agentsignals_lab.retry.retry_runs import run_loop
+
+    model: ResidualModel | None = None
+    if (options.model is None) == (options.server is None):
+        raise UsageError(
+            "Give either --model or --server.", "For example: agentsignals lab agent --model FOLDER --out RUN"
+        )
+    if options.server is not None and not options.server_model:
+        raise UsageError("--server needs --server-model.", "Add --server-model NAME: the model's name on that server.")
+    if options.server is not None and options.directions is not None:
+        raise UsageError(
+            "--directions reads activations, which a server does not return.", "Give --model instead of --server."
+        )
+    asked = run_setup.Asked(
+        tasks=options.tasks,
+        variants=tuple(options.variants.split(",")),
+        conditions=Path(options.conditions) if options.conditions else None,
+        only=tuple(options.condition),
+        directions=Path(options.directions) if options.directions else None,
+        samples=options.samples,
+        attempts=options.attempts,
+        temperature=options.temperature,
+        max_new_tokens=options.max_new_tokens,
+        seed=options.seed,
+        tier=options.tier,
+        allow_weak=options.allow_weak_sandbox,
+        wording=options.wording,
+    )
+    run_setup.checked(asked)  # before a model is loaded, which takes a while
+    if options.server is not None:
+        writer, card = run_setup.served(options.server, options.server_model, tell, options.calls)
+    else:
+        writer = model = run_setup.loaded(options.model, _loading(options))
+        card = run_setup.card_of(model)
+    begun = run_setup.begin(Path(options.out), asked, card)
+    for name, n in begun.left_out.items():
+        tell(f"{name}: {times(n, 'task')} left out; `lab list --tasks {name}` lists the reasons")
+    with begun.run, Bar(options.quiet) as bar:
+        into = run_setup.steered(model, begun, asked.directions) if model is not None and asked.directions else None
+        ran = run_loop(begun.run, writer, begun.plan, begun.conditions, begun.tasks, begun.samples, into, progress=bar)
+    return print_result(options, ended(begun.run, ran), text_of_ended)
+
+
+def _loading(options: argparse.Namespace) -> Any:
+    from agentsignals_lab.residual.interface import Loading
+
+    return Loading(
+        revision=options.revision,
+        dtype=options.dtype,
+        device=options.device,
+        attention=options.attention,
+        batch=1 if options.exact else options.batch,
+        batch_tokens=options.batch_tokens,
+    )
+
+
+def run_run(options: argparse.Namespace) -> int:
+    from msgspec import to_builtins
+
+    from agentsignals_lab import experiment_setup, experiments, run_setup
+    from agentsignals_lab.runs import Config
+
+    if options.model is None:
+        raise UsageError("An experiment needs --model.", "Give a model's folder or its name on the Hub.")
+    chosen = experiments.experiment(options.experiment)
+    config = experiments.config(options.experiment, experiment_setup.settings_of(options.config, options.texts))
+    files = experiment_setup.checked_config(config)  # before a model is loaded, which takes a while
+    model = run_setup.loaded(options.model, _loading(options))
+    asked = Config(options.experiment, to_builtins(config))
+    begun = experiment_setup.begin_experiment(Path(options.out), asked, model, options.seed, files)
+    with begun, Bar(options.quiet) as bar:
+        chosen.run(begun, model, config, lambda done, of: bar(options.experiment, done, of))
+    result = {"run": str(begun.folder), "experiment": options.experiment}
+    return print_result(options, result, lambda t: f"run     {t['run']}\nnext    agentsignals lab report {t['run']}")
+
+
+def run_report(options: argparse.Namespace) -> int:
+    from agentsignals.ui import check_report
+    from agentsignals.ui.report import write_document
+
+    from agentsignals_lab.runs import Run
+
+    run = Run.read(Path(options.run))
+    outputs = [Path(name) for name in options.output or ()] or [run.folder / name for name in _REPORTS]
+    for path in outputs:
+        check_report(path)
+    made = document(run)
+    written = [str(write_document(made, path, {})) for path in outputs]
+    return print_result(options, {"written": written}, lambda t: "\n".join(t["written"]))
+
+
+def run_compare(options: argparse.Namespace) -> int:
+    from agentsignals_lab.comparing import compared
+    from agentsignals_lab.runs import Run
+
+    comparison = compared(Run.read(Path(options.one)), Run.read(Path(options.other)))
+    return print_result(options, plain(comparison), lambda _: text_of_tables(comparison))
