@@ -23,13 +23,14 @@ from agentsignals.redaction.values import (
     looks_chosen,
     looks_drawn,
     looks_given,
+    looks_typed,
 )
 from agentsignals.shell.kinds import leading_words
 from agentsignals.shell.tokens import names, split
 
 _PROMPT = deferred_pattern(
     r"(?:\s*(?:\d{1,6}[→\t:|]|[+>|#*-]{1,3}(?=\s)))?\s*(?:\([\w.-]+\)\s)?(?:PS [^>\n]{0,80}>|[A-Z]:[^>\n]{0,80}>"
-    r"|[\w.@~:/\[\] -]{0,60}[$#%❯➜](?=\s)|[\w.:()=-]{2,40}>(?=\s)|RUN |run: |- run: |>>>)?\s*"
+    r"|(?:(?! -)[\w.@~:/\[\] -]){0,60}[$#%❯➜](?=\s)|[\w.:()=-]{2,40}>(?=\s)|RUN |run: |- run: |>>>)?\s*"
 )
 """What stands before a command: a line number, a diff's or quote's sign, a prompt."""
 _SIGN = deferred_pattern(r"-(?<=[\s\"'`,(\[]-)-?(?P<option>[A-Za-z][\w-]*)|/(?<=\s/)(?P<slash>[A-Za-z]\w{0,20}):")
@@ -41,8 +42,13 @@ _TAKER = deferred_pattern(
     r"|\w*securestring|adduser|add_user|change_password)(?=[-_:.]\w|\Z)"
 )
 """A part of the name of a program or subcommand that takes a secret."""
+_TAKES_TYPED = deferred_pattern(r"(?i)(?P<alone>rootpw|pass(?!.*file)|unlock|securestring|masterauth)|login|basic|user")
+"""One that takes a password alone, or after a name."""
 _NAME = deferred_pattern(r"[\w.:-]{1,100}\Z")
-_MAY_TAKE = "config|configure|connect|register|enroll|user|net|set|variables?|env|context|put|export|add"
+_MAY_TAKE = (
+    "install|join|activate|redeem|config|configure|connect|register|enroll|user|net|set|variables?|env|context|put"
+    "|export|add"
+)
 _MAY_TAKER = deferred_pattern(rf"(?:{_MAY_TAKE})(?:[-_]\w+)?\Z")
 """A subcommand that may take one: its value has to look drawn."""
 _NEW_USER = deferred_pattern(r"\buser\W(?:create|add|new)\b|\b(?:create|add|new)\Wuser\b")
@@ -61,6 +67,9 @@ _PROTOCOL = deferred_pattern(
 """A program of a protocol, a database or archives: its short options may carry a password."""
 _USERS = names("u U user username login auth a creds credentials credential account proxy-user l src-creds dest-creds")
 _USER_WORDS = names("user auth creds credentials basic userpwd")
+_MYSQL = deferred_pattern(r"(?:\S*/)?(?:mysql|maria)")
+_SLASHED = names("p pw pass pwd password rp")
+"""Options that carry a password after a slash and a colon."""
 _HOSTS = names("h H host hostname server S url")
 _GIVEN = names("value body secret-string data text b string")
 """Options for the value that a store keeps."""
@@ -70,10 +79,10 @@ _HOST = deferred_pattern(
     r"[a-z][\w+.-]*://|//|(?:[\w-]+\.)+(?:[a-z]{2,}[:/]|(?:com|net|org|io|dev|local|internal|test|example)\Z)"
     r"|localhost|\d+\.\d+\.\d+\.\d+"
 )
-_PAIR = deferred_pattern(r"(?P<user>[\w.\\/+-]*@?[\w.-]*)(?P<sign>[:%,])(?P<password>.{3,200})\Z")
+_PAIR = deferred_pattern(r"(?P<user>[\w.\\/+${}-]*@?[\w.-]*)(?P<sign>[:%,])(?P<password>.{3,200})\Z")
 _SHORT_OPTION = deferred_pattern(r"-\w\Z")
 _USER_AND = deferred_pattern(r"[A-Za-z][\w.-]*:([^:/\s][^:\s]{5,})\Z")
-_AT_SIGN = deferred_pattern(r"[\w.-]+@[\w.-]+(?::|\Z)")
+_AT_SIGN = deferred_pattern(r"[\w.-]+@(?:[A-Za-z]|\d+\.\d)[\w.-]*(?::|\Z)")
 _ASSIGNED = deferred_pattern(r"(?:--?[\w.-]+=)?(?P<name>[\w.:/-]+)=(?P<value>.+)\Z", re.S)
 _MASKED = deferred_pattern(r"\[(?:secret|login|key|random)\]")
 _NUMBERS = deferred_pattern(r"[\d:./-]+\Z")
@@ -128,16 +137,18 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
             is_long = text[sign.start() + 1] == "-"
             whole = _WHOLE.match(text, sign.start("option")) if option else None
             attached = whole[0][1:] if whole and not is_long and not whole[0].isalpha() else ""
-            if option in _SURE_SHORT or (option[:1] in _SURE_SHORT and attached):
+            if sign["slash"] and sign["slash"].lower() in _SLASHED:
+                may_be = len(given) >= LEAST_CHARS
+            elif option in _SURE_SHORT or (option[:1] in _SURE_SHORT and attached):
                 word = attached or given
                 may_be = len(word) >= 3 and not _NUMBERS.match(word) and word[0] not in "({[$<" and "(" not in word
-            elif is_long or len(option) > LEAST_CHARS:
+            elif is_long or len(option) >= LEAST_CHARS:
                 is_user = _is_user(option) and any(c in given for c in ":%,")
-                may_be = is_user or (option in _GIVEN and looks_given(given))
+                may_be = is_user or (option.lower() in _GIVEN and (looks_typed(given) or looks_given(given)))
                 may_be = may_be or is_strong(given) or (looks_drawn(given, _FED_CHARS) and not speaks_of_other(option))
-                may_be = may_be or ((option[:1] in _SHORT or option[:2] == "hp") and looks_chosen(attached))
+                may_be = may_be or ((option[:1] in _SHORT or option[:2] == "hp") and looks_typed(attached))
             else:
-                may_be = looks_chosen(given) or ((option in _USERS or option[-1:] in ("u", "U")) and ":" in given[1:])
+                may_be = looks_typed(given) or ((option in _USERS or option[-1:] in ("u", "U")) and ":" in given[1:])
             if may_be:
                 signs.append(sign.start())
     for at, end in places(low, (*parts, "<<<")):
@@ -155,7 +166,10 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
             or low[at] in "<-"
             or (
                 _CHOSEN.search(text, end, line)
-                and any(_CHOSEN.search(given) and looks_given(given) for given in _SHELL_WORD.findall(text, end, line))
+                and any(
+                    _CHOSEN.search(given) and (looks_typed(given) or looks_given(given))
+                    for given in _SHELL_WORD.findall(text, end, line)
+                )
             )
         ):
             signs.append(at)
@@ -214,7 +228,7 @@ def _read_commands(command: str, found: dict[str, None], depth: int) -> None:
             if is_nested or any(
                 names_a_secret(target.rpartition("/")[2].partition(".")[0] or target) for target in targets
             ):
-                found.update((given, None) for given in words[1:] if looks_given(given))
+                found.update((given, None) for given in words[1:] if looks_typed(given) or looks_given(given))
         else:
             fed = []
         for word in all_words:
@@ -226,8 +240,10 @@ def _read_commands(command: str, found: dict[str, None], depth: int) -> None:
         taker = split(before).commands
         if given and looks_drawn("".join(given[0][0]), _FED_CHARS):
             found["".join(given[0][0])] = None
-        if given and taker:
-            _judge(taker[-1][0], taker[-1][0], [given[0][0][0]] if given[0][0] else [], found)
+        if given and taker and given[0][0]:
+            bare = given[0][0][0].removeprefix("$") if after.lstrip()[:2] == "$'" else given[0][0][0]
+            told = [bare.replace("\\n", "\n").strip()]
+            _judge(taker[-1][0], taker[-1][0], told, found)
 
 
 def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[str, None]) -> None:
@@ -254,48 +270,64 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
     logs_in = has_user or has_host or taker >= 0 or not options.isdisjoint(_HOSTS) or bool(_PROTOCOL.match(words[0]))
     may_take = any(map(_MAY_TAKER.match, words[:6]))
     logs_in = logs_in or may_take
-    role = _Role(logs_in=logs_in, has_user=has_user, stores=stores, has_host=has_host)
+    role = _Role(
+        logs_in=logs_in,
+        has_user=has_user,
+        stores=stores,
+        has_host=has_host,
+        is_mysql=_MYSQL.match(words[0]) is not None,
+    )
     positional: list[str] = []
+    kind = _TAKES_TYPED.search(words[taker]) if taker >= 0 else None
+    takes_typed, has_mail = kind is not None and kind["alone"] is not None, False
     previous = ""
     for n, word in enumerate(words[1:], 1):
         if word[:1] == "-" and len(word) > 1 and not (stores and word.count("=") > 1):
             _option(word, words[n + 1] if n + 1 < len(words) else "", found, role)
         elif word[:1] == "/" and ":" in word:
             name, _, value = word[1:].partition(":")
-            if (
-                name.lower() in ("p", "pw", "pass", "pwd", "password", "rp")
-                and len(value) >= LEAST_CHARS
-                and not is_variable(value)
-            ):
+            if name.lower() in _SLASHED and len(value) >= LEAST_CHARS and not is_variable(value):
                 found[value] = None
         elif (pair := _ASSIGNED.match(word)) and (
             stores or all_words[0] == "export" or previous in ("-e", "--env", "-var", "--set")
         ):
-            found.update({pair["value"]: None} if (looks_chosen if stores else looks_drawn)(pair["value"]) else {})
+            found.update({pair["value"]: None} if (looks_typed if stores else looks_drawn)(pair["value"]) else {})
         elif word[:1] != "/":
             # A path such as /etc/passwd names a file, not the next argument.
             is_named = (
                 "/" not in previous and names_a_secret(previous.rpartition(":")[2]) and not _MASKED.search(previous)
             )
-            if (is_named or previous.lower() in ("/p", "/rp", "/pw")) and looks_given(word):
+            if (is_named or previous[1:].lower() in _SLASHED) and (
+                looks_given(word) or (is_named in ("password", "hint") and looks_typed(word))
+            ):
                 found[word] = None
-            if (given := _USER_AND.match(word)) and looks_chosen(given[1]) and (taker >= 0 or may_take):
+            if (given := _USER_AND.match(word)) and looks_typed(given[1]) and (taker >= 0 or may_take):
                 found[given[1]] = None
             is_value = previous[:1] == "-" and "=" not in previous and not looks_drawn(word)
             if is_strong(word):
                 found[word] = None
-            positional += [word] if n > taker and not is_value and not _AT_SIGN.match(word) else []
+            if n > taker and (not is_value or (takes_typed and n == len(words) - 1)):
+                positional += [] if _AT_SIGN.match(word) else [word]
+                has_mail = has_mail or not positional
         previous = word
     if positional:
         if taker >= 0 or stores or (words[0] in ("net", "net.exe") and len(words) > 3):
             # Beside a secret that was masked before, the last word is none.
             last = None if any(map(_MASKED.search, words)) else positional[-1]
+            is_kept = any(word in ("put", "set") for word in words[:5]) and len(positional) > 1
+            takes_typed = takes_typed or (taker < 0 and not stores) or (stores and is_kept)
+            takes_typed = takes_typed or (kind is not None and (len(positional) > 1 or has_mail))
             found.update(
-                (word, None) for word in positional if looks_drawn(word) or (word is last and looks_given(word))
+                (word, None)
+                for word in positional
+                if looks_drawn(word) or (word is last and (looks_given(word) or (takes_typed and looks_typed(word))))
             )
         elif may_take:
             is_new = _NEW_USER.search(" ".join(words[:6])) is not None
+            is_new = is_new or "register" in words[:3]
+            is_new = is_new or (has_host and len(positional) > 2 and _HOST.match(positional[-3]) is not None)
             found.update((w, None) for w in positional[1:] if looks_drawn(w) or (is_new and looks_given(w)))
+            found.update({positional[-1]: None} if is_new and looks_typed(positional[-1]) else {})
     if not fed:
         return
     takes_input = (
@@ -331,6 +363,8 @@ class _Role(NamedTuple):
     has_user: bool
     stores: bool
     has_host: bool
+    is_mysql: bool
+    """A password is attached to its `-p`; the next word is a database."""
 
 
 def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
@@ -344,7 +378,7 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
     pair = _PAIR.match(value if is_user else word[2:]) if is_user or short in ("u", "U") else None
     if pair:
         password = pair["password"]
-        if looks_chosen(password) or (role.has_host and not _NUMBERS.match(password) and not is_variable(password)):
+        if looks_typed(password) or (role.has_host and not _NUMBERS.match(password) and not is_variable(password)):
             found[pair[0] if pair["sign"] == ":" else password] = None
             return
     if name in ("b", "cookie") and not role.stores:
@@ -360,18 +394,20 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
         and (is_strong(value) or looks_drawn(value, 2 * _FED_CHARS))
     ):
         found[value] = None
-    if not short or name in _GIVEN:
-        if role.stores and name in _GIVEN and looks_given(value):
+    if not short or name.lower() in _GIVEN:
+        if role.stores and name.lower() in _GIVEN and (looks_typed(value) or looks_given(value)):
             found[value] = None
         return
     if len(name) > 1 and name not in _SURE_SHORT:  # attached
         name = next((n for n in ("hp", "pw") if name.startswith(n)), short)
         value = word[1 + len(name) :]
-    is_sure = name in _SURE_SHORT
+    is_sure = name in _SURE_SHORT and (name != "p" or value != after or not role.is_mysql)
     if not is_sure and name not in _SHORT:
         return
+    if is_sure and (login := _USER_AND.match(value)) and looks_typed(login[1]):
+        value = login[1]
     expects = (is_sure and role.logs_in) or role.stores or (role.logs_in and name in ("a", "k", "s", "x", "X"))
-    if looks_chosen(value) if expects else is_sure and looks_drawn(value):
+    if looks_typed(value) if expects else is_sure and looks_drawn(value):
         found[value] = None
     elif is_sure and role.has_user and "/" not in value and not _NUMBERS.match(value):
         found.update({value: None} if is_secret("password", "password", value, quoted=True) else {})

@@ -29,16 +29,18 @@ from agentsignals.redaction.values import (
     looks_chosen,
     looks_drawn,
     looks_given,
+    looks_typed,
 )
 
 _LINE_END = r"(?:\\?\r?\n|\\{1,2}n)"
+_COPULAS = "is was are be ist war lautet est es era é è to jest er är on je este là adalah yra ir"
 _COPULA = (
-    r"(?<=[ \t])(?:is|was|are|be|ist|war|lautet|est|es|era|é|è|to|jest|er|är|on|je|to be|set to)\b(?!=)|[→—–]"
+    rf"(?<=[ \t])(?:{_COPULAS.replace(' ', '|')}|to be|set to)\b(?!=)|[→—–]"
     r"|[是为為:：]|(?<=[\u3040-\u30ff])は|[은는]|هي|هو"
 )
 _ATTRIBUTES = r"(?:\s[\w:.-]{1,40}=(?:\"[^\"<>]{0,80}\"|'[^'<>]{0,80}')){0,4}"
 _WRAPPED = (
-    r"(?:(?:\[\]byte|bytes|String|str|Some|Ok|utf8|(?:[A-Za-z.:]{0,30}[.:])?(?:from\w*|[gG]etBytes|new|of|un?hex\w*"
+    r"(?:string\(\d+\)\s(?=\")|(?:\[\]byte|bytes|String|str|Some|Ok|utf8|(?:[A-Za-z.:]{0,30}[.:])?(?:from\w*|[gG]etBytes|new|of|un?hex\w*"
     r"|\w*decode\w*))\((?=[\"']))?"
 )
 """A conversion of a literal."""
@@ -50,12 +52,16 @@ _JOINT = deferred_pattern(
     rf"(?:!!?\w+[ ])?{_WRAPPED}(?:[bBrRfFuUN$]{{1,2}}(?=\\{{0,4}}[\"'`]))?(?=[^\s])"
 )
 """What joins a name to a value."""
+_GIVEN_WITH = deferred_pattern(r"\b(?:with|using|and|by|use|trying) (?:(?:the|my|this) )?\Z")
+_ENGLISH = frozenset(("password", "passwords", "passphrase", "passcode", "passwd", "pwd"))
+"""Words that a sentence goes on after."""
 _NAMES, _OTHER = deferred_pattern(r"(?:\A|(?<=\n))\s*(?:[\w.]+, )+\Z"), deferred_pattern(r"[\"'][^\"'\n]*[\"'], ")
 _LINE_SIGN = r"(?:[ ]{0,8}\d{1,6}[→\t|:])?[+>|-]?"
 """What a listing or a diff puts before a line."""
 _BLOCK = r"\s{0,4}\{[^{}]{0,200}?(?<=\s)(?=default|value)"
 _TAGS = r"/?>(?:\s{0,20}</?\w{1,20}>)?|</\w{1,20}>"
 _PAIR = deferred_pattern(
+    r"\"[^\n]{0,80}\r?\n(?:[\w-]+: [^\n]{1,80}\n)?\r?\n(?=\S)|"  # a part of a form
     r"[\w\s]{0,20}/?i?[\"'`]?(?:,[^()\n]{0,40})?\),\s(?=[\"'`])|"  # of an element that a call looked up
     r"\(\)\s?(?:[:{]|=>)?\s*(?:return\s)?(?=[\"'`])|"  # what a function returns
     rf"[\])\"'`\\:]{{0,6}}(?:{_BLOCK}|\s{{0,8}}(?:[,;{{](?:\s\{{\starget:\s\{{)?|{_TAGS})|\s{{0,2}}\n{_LINE_SIGN}|\s{{1,3}}-(?=-?value|-?body))?"
@@ -84,11 +90,12 @@ _NAME_REST = deferred_pattern(r"[\w-]{0,40}(?:\.\w{1,20}(?=[\"']))?")
 _NAME_CHARS = 60
 """No name is longer."""
 _OPENS_BEFORE = deferred_pattern(
-    r"(?i)\b(api|access|secret|private|license|licence|signing|encryption|account|master|unseal|recovery"
-    r"|deploy|storage|pragma)(?:'s)?[ ]\Z"
+    r"(?i)\b(?P<cipher>pragma|as \w{1,8})[ ]\Z"
+    r"|\b(api|access|secret|private|license|licence|signing|encryption|account|master|unseal|recovery|deploy|storage)"
+    r"(?:'s)?[ ]\Z"
 )
 _DRAWN_KEY = deferred_pattern(
-    r"(?:\s?:?=\s?|:?\s(?:(?:is|was)\s)?)(?:\[\]byte\()?[\"']?(?=[A-Za-z+/]*\d)(?=[a-z\d+/]*[A-Z])[A-Za-z\d+/]{24,}(?![\w-])"
+    r"(?:\s(?:for|to|of)\s[\w\s]{1,40}?)?(?:\s?:?=\s?|:?\s(?:(?:is|was)\s)?)(?:\[\]byte\()?[\"']?(?=[A-Za-z+/]*\d)(?=[a-z\d+/]*[A-Z])[A-Za-z\d+/]{24,}(?![\w-])"
 )
 _OPENS_CHARS = 12
 _NO_SIGNS = {ord(sign): None for sign in "+/"}
@@ -128,7 +135,7 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
         name_end = rest.end() if rest else end
         name = text[start:name_end].rpartition("env.")[2].removeprefix("set_")
         if name.lower() == "key" and (opens := _OPENS_BEFORE.search(text, max(0, start - _OPENS_CHARS), start)):
-            name = f"{opens[1]}_key"
+            name = "database_password" if opens["cipher"] else f"{opens[2]}_key"
         elif name.lstrip("-") == "key" and _DRAWN_KEY.match(text, name_end):
             name = "a_key"
         word = named(name)
@@ -161,7 +168,7 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
     for at, end in places(low, parts.logins):
         yield from _in_sentence(text, end)
         before = _PAIR_BEFORE.search(text, max(0, at - _SAID_CHARS), at)
-        if before and looks_chosen(before["value"]):
+        if before and (looks_typed if ":" in before[0] else looks_chosen)(before["value"]):
             yield Span(*before.span("value"), "secret")
     yield from _calls(text, low, parts.calls)
     if "insert" in parts.texts:
@@ -176,21 +183,24 @@ def _of_name(  # noqa: PLR0913  (a name, and what was read)
         yield span
         return
     before = _SAID_BEFORE.search(text, max(0, start - _SAID_CHARS), start) if word in _SAID else None
-    if before and looks_chosen(before[before.lastgroup or 0]):
+    if before and (looks_typed if word == "password" else looks_chosen)(before[before.lastgroup or 0]):
         yield Span(*before.span(before.lastgroup or 0), "secret")
-    if speaks_of_other(name) or (text[end : end + 1] in _OF_CODE and not text.startswith(("/i)", "()"), end)):
+    if speaks_of_other(name) or (text[end : end + 1] in _OF_CODE and not text.startswith(("/i)", "()", "? "), end)):
         return
     if pair := _PAIR.match(text, end):
         first, last, quoted = _place(text, pair.end())
         value = text[first:last]
-        if value and (quoted or looks_given(value)) and is_secret(word, name, value, quoted=quoted):
+        may_be = looks_given(value) or (word == "password" and looks_typed(value))
+        if value and (quoted or may_be) and is_secret(word, name, value, quoted=quoted):
             yield Span(first, last, "secret")
             return
     cells = list(_column(text, start, end, word, tables))
     if cells:
         yield from cells
     elif word in _SAID or word == "key":
-        yield from _in_sentence(text, end, 24 if word == "key" else LEAST_CHARS)
+        yield from _in_sentence(
+            text, end, 24 if word == "key" else LEAST_CHARS, is_password=word in ("password", "secret")
+        )
 
 
 def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | None:
@@ -210,12 +220,17 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
     is_file = text[start - 1 : start] == "/"  # the end of a path names a file, not the next word
     is_line = word == "password" and text[start - 1 : start] in ("", "\n") and text[last : last + 1] in ("", "\n")
     is_field = is_line or "_" in name or "." in name
-    if op == "" and (is_file or not (is_option or is_field or name.isupper() or "]" in joint[0])):
+    is_said = word == "password" and (
+        name.lower().strip("-0123456789") not in _ENGLISH
+        or _GIVEN_WITH.search(text, max(0, start - 15), start) is not None
+    )
+    if op == "" and (is_file or not (is_option or is_field or is_said or name.isupper() or "]" in joint[0])):
         return None
     value = text[first:last]
-    if not value or (quoted and value[0] in ";,)"):
+    if not value or (quoted and value[0] in ";,)") or (value[0] in "?-+" and text.startswith("${", start - 2)):
         return None
-    if not _joined(word, name, value, joint, quoted=quoted, is_option=is_option, is_field=is_field):
+    is_joined = _joined(word, name, value, joint, quoted=quoted, is_option=is_option, is_field=is_field)
+    if not (is_joined or (is_said and op == "" and looks_typed(value))):
         return None
     is_assigned = op in _TELLS or is_option
     if speaks_of_other(name) and not (is_assigned and word != "key" and is_random(value, 16) and not is_known(value)):
@@ -273,7 +288,7 @@ def _joined(  # noqa: PLR0913
 
 
 def _may_be_drawn(word: Word, value: str) -> bool:
-    return is_random(value, 8) or (word in ("password", "hint") and (is_mixed(value) or looks_chosen(value)))
+    return is_random(value, 8) or (word in ("password", "hint") and (is_mixed(value) or looks_typed(value)))
 
 
 # -- sentences, calls and tables ---------------------------------------------------------------------------------------
@@ -288,31 +303,32 @@ _SAID_BEFORE = deferred_pattern(
     r"|[\"'](?P<other>[^\"'\s]{6,60})[\"'](?:\sas\s[\"'`]?|,\s?(?:\w+:\s?)?[\"'][\w.]*)\Z|[\"'](?P<compared>[^\"'\s]{6,60})[\"']\s[!=]={1,2}\s[\w.]*\Z|`(?P<value>[^`\s]{6,60})`\s(?:as|is|for)\s[\w\s]{0,30}\Z|\s(?P<beside>\S{6,60})\s\(\Z"
 )
 """A value before the name of what it is."""
-_PAIR_BEFORE = deferred_pattern(r"\s[A-Za-z][\w.@-]{0,40}:(?P<value>[^\s:/\"'`]{6,60})\s(?:for|as|to|in)\s\Z")
+_PAIR_BEFORE = deferred_pattern(
+    r"(?:\s[A-Za-z][\w.@-]{0,40}:|\b(?i:use|try|with|using)\s)(?P<value>[^\s:/\"'`]{6,60})\s(?:for|as|to|in)\s\Z"
+)
 _SAID = frozenset(("password", "secret", "token"))
 _TOKEN = deferred_pattern(r"[^\s\"'`,|，。：、]+")
 _ASIDE = deferred_pattern(r"\s?\((?:(?P<value>[^\s()]{8,})|[\w\s]{1,20})\)")
 _BELOW = deferred_pattern(
-    r"[ *]{0,8}\s*\n(?:\s*\n){0,2}(?:```\w*\s*\n)?[ \t>|│]{0,12}(?P<value>[^\s`\"']{6,400})[ \t|│]*(?:\n|\Z)"
+    r"[ *]{0,8}\s*\n(?:\s*\n){0,2}(?:```\w*\s*\n)?(?:[\w-]{1,20}[ ]+\|)?"
+    r"[ \t>|│]{0,12}(?P<value>[^\s`\"']{6,400})[ \t|│]*(?:\n|\Z)"
 )
 """The line below a sentence that ends in a colon."""
-_GIVES = frozenset(
-    (*"/:=→—–«“„", "is", "to", "from", "with", "and", "ist", "lautet", "est", "es", "jest", "è", "é", "は", "是")
-)
-_USER_AND = deferred_pattern(r"[A-Za-z][\w.@-]*[:/](.+)")
+_GIVES = frozenset((*"/:=→—–«“„s", *_COPULAS.split(), "from", "with", "and", "は", "是"))
+_USER_AND = deferred_pattern(r"[A-Za-z][\w.@-]*(?::|/(?!.*/))(.+)")
 _MIXES = deferred_pattern(r"[0-9!#$%^&*+?~]")
 _SENTENCE = deferred_pattern(r"(?:[^\n\\(){}\[\];<>]|(?<=\s)\([^\n()]{1,60}\))*")
 _IDENTIFIED = frozenset(("id", "commit", "sha", "hash", "version", "file", "uuid", "request", "ref", "build", "branch"))
 
 
-def _in_sentence(text: str, at: int, least: int = LEAST_CHARS) -> Iterator[Span]:
+def _in_sentence(text: str, at: int, least: int = LEAST_CHARS, *, is_password: bool = False) -> Iterator[Span]:
     """Yield a value of so many characters that looks drawn among the next words of the line: what a sentence or command
     says of it."""
     aside = _ASIDE.match(text, at)
-    if aside and aside["value"] and looks_drawn(aside["value"]):
+    if aside and aside["value"] and (looks_typed if is_password else looks_drawn)(aside["value"]):
         yield Span(*aside.span("value"), "secret")
         return
-    at = aside.end() if aside else at
+    at = aside.end() if aside else at + text.startswith("? ", at)
     line = _SENTENCE.match(text, at, at + _SENTENCE_CHARS)
     before = ""
     end = line.end() if line else at
@@ -339,7 +355,8 @@ def _in_sentence(text: str, at: int, least: int = LEAST_CHARS) -> Iterator[Span]
         value = value.strip("()")
         if (pair := _USER_AND.match(value)) and looks_chosen(pair[1]) and not is_known(pair[1].rstrip("/")):
             value, is_given = pair[1], True
-        is_told = looks_drawn(value) or is_strong(value) or (is_given and looks_chosen(value))
+        is_told = looks_drawn(value) or is_strong(value)
+        is_told = is_told or (is_given and (looks_typed if is_password or before == "/" else looks_chosen)(value))
         if len(value) >= least and is_told:
             first = text.index(value, token.start())
             yield Span(first, first + len(value), "secret")
@@ -355,8 +372,9 @@ _CALL = deferred_pattern(
 _LITERAL = deferred_pattern(r"[\"'`]((?:[^\"'`\\\n]|\\.){1,400})[\"'`]")
 _ARGUMENTS_CHARS = 400
 _MAIL = deferred_pattern(r"@[\w-]+\.")
-_ONLY_SECRETS = ("passw", "pwd", "secret", "crypt", "hmac", "fernet", "md5", "sha")
+_ONLY_SECRETS = ("pass", "pwd", "secret", "crypt", "hmac", "fernet", "md5", "sha")
 _TAKE_CHOSEN = (
+    *("sequelize", "datasource", "argon", "redis.auth", "url.create"),
     *(*_ONLY_SECRETS, "auth", "cred", "login", "sign", "connect", "jwt", "basic", "wifi", "pdo", "drivermanager"),
     *("user", "bind", "keychain", "_pw"),
 )
@@ -391,9 +409,12 @@ def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
                 or (n > 0 and any(part in name for part in ("connect", "login")))
             )
             takes = takes or (n == 1 and "cred" in name)
-            chosen = takes and looks_chosen(value) and any(part in name for part in _TAKE_CHOSEN)
+            takes_chosen = any(part in name for part in _TAKE_CHOSEN)
+            chosen = takes and takes_chosen and looks_typed(value)
+            if "encode" in name and (pair := _USER_AND.fullmatch(value)) and looks_typed(pair[1]):
+                yield Span(literal.start(1) + pair.start(1), literal.end(1), "secret")
             is_hex = ("wallet" in name or "private" in name) and _HEX_KEY.fullmatch(value)
-            if chosen or is_hex or looks_drawn(value, 12):
+            if chosen or is_hex or looks_drawn(value, 12) or is_strong(value):
                 yield Span(*literal.span(1), "secret")
 
 
@@ -445,7 +466,9 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
     if not (width or columns) or index < 0 or start < tables.get(table, 0) or (sign == "," and "(" in head):
         return
     is_ruled = text.startswith(("-", "="), head_end + 1)
-    sure = word in ("password", "secret", "hint") and (not is_aligned or is_ruled or text[start:end].isupper())
+    sure = word in ("password", "secret", "hint") and (
+        not is_aligned or is_ruled or text[start:end].isupper() or _OF_USERS.search(head) is not None
+    )
     at = head_end + 1
     for _ in range(_MOST_ROWS):
         line_end = text.find("\n", at)
@@ -463,13 +486,16 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
                 break
             cell = line[first:last]
             value = cell.strip(" \t\r\"'`")
-            if value and (looks_given(value) if sure or word == "token" else looks_drawn(value)):
+            if value and (
+                looks_given(value) or (sure and looks_typed(value)) if sure or word == "token" else looks_drawn(value)
+            ):
                 first += at + cell.index(value)
                 yield Span(first, first + len(value), "secret")
         at = line_end + 1
     tables[table] = at
 
 
+_OF_USERS = deferred_pattern(r"(?i)\b(?:user|login|account|e?mail)(?:name)?\b")
 _CELL = deferred_pattern(r"\S+(?: \S+)*")
 _INSERT = deferred_pattern(r"insert\s+into\s+\S+\s*\((?P<columns>[^)]{1,400})\)\s*values\s*(?=\()")
 _ROW = deferred_pattern(

@@ -10,9 +10,17 @@ from collections.abc import Iterator
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.names import names_a_secret
 from agentsignals.redaction.spans import Span, occurrences, places
-from agentsignals.redaction.values import is_known, is_random, is_variable, looks_chosen, looks_drawn, looks_given
+from agentsignals.redaction.values import (
+    is_known,
+    is_random,
+    is_variable,
+    looks_chosen,
+    looks_drawn,
+    looks_given,
+    looks_typed,
+)
 
-_LOGIN = deferred_pattern(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}(?=@)")
+_LOGIN = deferred_pattern(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}={0,2}(?=@)")
 _VARIABLE = deferred_pattern(r"(?:\A|:)(?:\$?\{|\$\(|\$[A-Z_]+\Z|\[)")
 _BASIC = deferred_pattern(r"(?i:basic) (?P<value>[A-Za-z0-9+/]{8,400}={0,2})")
 _AUTH = deferred_pattern(
@@ -32,7 +40,8 @@ _LABELLED = deferred_pattern(r"\{S?(?:SHA|SSHA|MD5|SMD5|CRYPT)\d*\}[\w+/=]{16,}"
 _LISTED = r"(?:[ \t]*\d{1,6}[→\t|])?"
 _KIND = deferred_pattern(rf"(?m)^{_LISTED}[ \t]*kind:[ ]*[\"']?Secret\b")
 _MANIFEST = deferred_pattern(
-    rf"(?m)^{_LISTED}(?P<in>[ \t]*)(?:data|stringData|(?P<named>secrets|credentials|passwords)):[ \t]*\n"
+    rf"(?m)^{_LISTED}(?P<in>[ \t]*)"
+    r"(?:data|stringData|(?P<named>secrets|credentials|passwords|basic_auth\w{0,20})):[ \t]*\n"
     rf"(?P<body>(?:{_LISTED}(?P=in)[ \t]+\S.*(?:\n|\Z))+)"
 )
 _MANIFEST_VALUE = deferred_pattern(rf"(?m)^{_LISTED}[ \t]+[\w.-]+:[ ]*[\"']?(?P<value>[^\s\"'#|>][^\s\"']{{3,}})")
@@ -54,19 +63,40 @@ _AT_HOST = deferred_pattern(
     r"[\w$#]{2,30}/(?P<slash>[^\s/@\"':?&=]{5,60}))\Z"
 )
 """`USER:PASSWORD@HOST` and Oracle's `USER/PASSWORD@HOST`, without a scheme."""
+_OF_ORACLE = deferred_pattern(r"(?i)\bthin:|\b(?:sqlplus|impdp|expdp|imp|exp|rman|sqlldr|connect)\b")
+_NETWORK_HOST = deferred_pattern(r"@(?!sha256)[\w.-]*[:/(]")
 _PHRASE = deferred_pattern(
-    r"(?i:mnemonic|(?:seed|recovery|secret|backup)[ _-]?(?:phrase|words))[\"'`]?\s?(?:is|are|[:=])[:\s\"'`]{0,4}"
+    r"(?i:mnemonic|(?:seed|recovery|secret|backup)[ _-]?(?:phrase|words))[\"'`]?\s?(?:is|are|[:=(])[:\s\"'`]{0,4}"
     r"(?P<value>(?:[a-z]{3,40}[ ,]{1,2}){3,}[a-z]{3,40})"
 )
 """Words that a wallet is restored from."""
 _DIGEST = deferred_pattern(r"\bresponse=\"(?P<given>[0-9a-f]{32,})\"")
 _OF_NETWORK = deferred_pattern(
-    r"(?m)^\s*(?:[\w-]*server\b[^\n]{0,60}?\s(?:key|community)|key-string)\s(?:\d\s)?(?P<given>\S{6,60})"
+    r"(?m)^\s*(?:[\w-]*server\b[^\n]{0,60}?\s(?:key|community)|key-string"
+    r"|(?:enable|username\s\S+)[^\n]{0,40}?\s(?:secret|password)|(?:[\w.:]{3,30}>\s)?(?:AUTH|PASS))\s(?:\d\s)?(?P<typed>\S{6,60})"
 )
 """Words that switches and routers share with servers."""
-_WIRELESS = deferred_pattern(r"WIFI:(?:[A-OQ-Z]:[^;\n]{0,80};){1,4}P:(?P<value>(?:[^;\\\n]|\\.){6,63});")
-"""A network as codes for cameras tell it."""
-_CHARACTERS = deferred_pattern(r"[\"'](?P<given>[^\"'\n]{6,200})[\"']\.toCharArray\(\)")
+_WIRELESS = deferred_pattern(
+    r"WIFI:(?:[A-OQ-Z]:[^;\n]{0,80};){1,4}P:(?P<value>(?:[^;\\\n]|\\.){6,63});"
+    r"|(?i:key content\s{1,20}:)\s(?P<typed>\S{6,63})"
+)
+"""A network as codes for cameras tell it, and as Windows does."""
+_CHAP = deferred_pattern(r"(?m)^\"?[\w*@.-]+\"? +\"?[\w*.-]+\"? +\"?(?P<typed>[^\s\"]{6,60})\"?(?= +[\d*]| *$)")
+_FTP = deferred_pattern(r"(?m)^[ \t]*user \S+ (?P<typed>\S{6,60})[ \t]*$")
+_MAIL_LOGIN = deferred_pattern(
+    r"AUTH LOGIN[^\n]{0,60}\n(?:\W{0,6}(?:334 )?[\w+/=]+\r?\n){1,4}?"
+    r"\W{0,6}(?P<value>[A-Za-z0-9+/]{8,}={0,2})(?=\s*(?:\Z|\n\W{0,6}(?:235|535|[A-Z]+\b)))"
+)
+_PRINTED = deferred_pattern(
+    r"\b(?:cat|Get-Content)\s(?:[^\s;|]*/)?(?P<file>[\w.-]{2,60})[ \t]*\n(?P<value>[^\s\"'`:]{6,200})[ \t]*(?:\n|\Z)"
+)
+"""A file whose name tells that it holds a secret alone, printed."""
+_CODES = deferred_pattern(
+    r"(?i:(?:backup|recovery|rescue|scratch)[ _-]?codes?)[\"']?:?\s[\s*-]{0,8}"
+    r"(?P<value>(?:[\"']?(?=[a-z-]*\d)[\w-]{6,20}[\"']?[\s,*-]{0,6}){1,20})"
+)
+"""Logins of point-to-point links, of FTP and of mail; codes for a lost device."""
+_CHARACTERS = deferred_pattern(r"[\"'](?P<typed>[^\"'\n]{6,200})[\"']\.toCharArray\(\)")
 """A password in Java, which is no String."""
 _IN_PATHS = frozenset(("hook", "reset", "invit", "activat", "confirm", "verif", "magic", "rtmp"))
 _HOOK = deferred_pattern(
@@ -80,7 +110,8 @@ _KEY_LINES = deferred_pattern(
 )
 """Private keys of PuTTY, of `openssl -text` and of OpenVPN."""
 _ACCOUNT = deferred_pattern(
-    r"(?<![\w@/.-])(?i:admin(?:istrator)?|root|postgres)(?::| / )(?P<given>[^\s:@/\"'`,;)]{6,60})(?![:@/])"
+    r"(?<![\w@/.-])(?:(?i:admin(?:istrator)?|root)(?::| / )(?P<typed>(?:[^\s:@/\"'`,;)]|@(?=\d)){6,60})"
+    r"|postgres(?::| / )(?P<given>[^\s:@/\"'`,;)]{6,60}))(?![:@/])"
 )
 _HEX_KEY = deferred_pattern(r"0x[0-9a-fA-F]{64}(?![0-9a-fA-F])")
 
@@ -91,8 +122,12 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str], ...] = tuple(
         ("mnemonic phrase", _PHRASE, "secret"),
         ("privateexponent putty openvpn", _KEY_LINES, "private key"),
         ("realm digest", _DIGEST, "secret"),
-        ("server community", _OF_NETWORK, "secret"),
-        ("wifi", _WIRELESS, "secret"),
+        ("server community enable username auth pass", _OF_NETWORK, "secret"),
+        ("wifi content", _WIRELESS, "secret"),
+        ("chap pap pptpd ppp", _CHAP, "secret"),
+        ("ftp", _FTP, "secret"),
+        ("auth", _MAIL_LOGIN, "secret"),
+        ("codes", _CODES, "secret"),
         ("tochararray", _CHARACTERS, "secret"),
         ("admin administrator root postgres", _ACCOUNT, "login"),
         ("kty", _WEB_KEY, "key"),
@@ -120,24 +155,29 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
         for at in occurrences(low, sign) if sign in words and needed in low else ():
             hit = pattern.match(text, at) if at >= done else None
             quoted = hit is not None and text[hit.start("value") - 1] in "\"'"
-            if hit and not is_variable(hit["value"]) and (quoted or looks_chosen(hit["value"]) or needed):
+            if hit and not is_variable(hit["value"]) and (quoted or looks_typed(hit["value"]) or needed):
                 done = hit.end()
                 yield Span(*hit.span("value"), "login")
     if "@" in text:
         for host in _HOST.finditer(text):
             before = text[max(0, host.start() - _AT_CHARS) : host.start()].rsplit(None, 1)
             hit = _AT_HOST.search(before[-1]) if before else None
-            if hit and looks_chosen(value := hit[hit.lastgroup or 0]):
+            may_be_typed = hit and (
+                _OF_ORACLE.search(text, max(0, host.start() - _AT_CHARS), host.start())
+                if hit.lastgroup == "slash"
+                else _NETWORK_HOST.match(text, host.start())
+            )
+            if hit and (looks_typed if may_be_typed else looks_chosen)(value := hit[hit.lastgroup or 0]):
                 at = host.start() - len(before[-1]) + hit.start(hit.lastgroup or 0)
                 yield Span(at, at + len(value), "secret")  # no login, before which a mail's host stays
     if "hashes" in words or text.count(":") > 3:
         for hit in _PGPASS.finditer(text):
-            if looks_chosen(hit["value"]):
+            if looks_typed(hit["value"]):
                 yield Span(*hit.span("value"), "login")
         for hit in _NTLM.finditer(text):
             if ":" in hit[0][1:] or text.endswith("hashes ", 0, hit.start()):
                 yield Span(hit.start() + 1, hit.end(), "login")
-    if not words.isdisjoint(("kind", "secrets", "credentials", "passwords")):
+    if not words.isdisjoint(("kind", "secrets", "credentials", "passwords", "auth")):
         for manifest in _MANIFEST.finditer(text):
             first, last = text.rfind("\n---", 0, manifest.start()), text.find("\n---", manifest.end())
             if manifest["named"] or _KIND.search(text, max(0, first), last if last >= 0 else len(text)):
@@ -149,8 +189,13 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
             yield Span(*hit.span(), "secret")
     for needed_words, pattern, kind in _SHAPES:
         for hit in pattern.finditer(text) if needed_words & words else ():
-            if hit.lastgroup != "given" or looks_given(hit["given"]):
-                yield Span(*hit.span(hit.lastgroup or 0), kind)
+            group = hit.lastgroup or 0
+            if group not in ("given", "typed") or (looks_given if group == "given" else looks_typed)(hit[group]):
+                yield Span(*hit.span(group), kind)
+    for hit in _PRINTED.finditer(text) if words & {"cat", "content"} else ():
+        stem = hit["file"].strip("._").partition(".")[0]
+        if names_a_secret(stem) and (looks_typed(hit["value"]) or looks_given(hit["value"])):
+            yield Span(*hit.span("value"), "secret")
     for at, _ in places(low, words & _IN_PATHS):
         hit = _HOOK.match(text, at)
         if hit and looks_given(hit["value"]):

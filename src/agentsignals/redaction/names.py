@@ -47,6 +47,7 @@ _PASSWORDS = frozenset(word for words in _TABLE.passwords.values() for word in w
 _INFLECTED = tuple(word for word in _PASSWORDS if len(word) > len("sandi"))
 _STEMS = tuple((stem, word) for word, stems in _TABLE.stems.items() for stem in stems.split())
 _NAME_WORDS = {name: word for word, names in _TABLE.words.items() for name in names.split()}
+_RANKS = ("password", "secret", "token", "hint", "key")
 _NO_PASS, _OPENS = tuple(_TABLE.no_pass.split()), tuple(_TABLE.opens.split())
 _OF_TOKENS = frozenset(_TABLE.of_tokens.split())
 _OTHER = _OF_TOKENS.union(_TABLE.other.split())
@@ -69,10 +70,10 @@ def named(name: str) -> Word | None:
     parts = [part.lower() for part in _PARTS.findall(name)]
     if any(part in _PASSWORDS or part.startswith(_INFLECTED) for part in _LETTERS_OF.findall(low)):
         return "password"
-    told = next((_NAME_WORDS[part] for part in parts if part in _NAME_WORDS), None)
-    if told:
-        return told
+    told = min((_NAME_WORDS[part] for part in parts if part in _NAME_WORDS), key=_RANKS.index, default=None)
     last = parts[-1] if parts else ""
+    if told and (told != "key" or not last.endswith("pass")):
+        return told
     if last.endswith("pass") and not last.endswith(_NO_PASS):
         return "password" if len(low.rstrip("0123456789")) > len("pass") else "hint"
     if last.endswith("pw") and 2 < len(last) < 9:

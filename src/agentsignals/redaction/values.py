@@ -16,7 +16,7 @@ Word = Literal["password", "secret", "token", "hint", "key"]
 
 _NO_VALUE = deferred_pattern(
     r"\[[A-Za-z_ ]+\]|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
-    r"|[a-z]{2}-[a-z]+-\d:\d{12}:|#[0-9a-fA-F]{3,8}\Z|process\.env|os\.environ|import\.meta"
+    r"|[a-z]{2}-[a-z]+-\d:\d{12}:|#[0-9a-fA-F]{3,8}\Z|process\.env|os\.environ|import\.meta|(?:file|env|fd|stdin|prompt):"
 )
 _PLACEHOLDER = deferred_pattern(
     r"x{4,}|X{4,}|\.\.\.|…|_{3,}|(?i:(?:your|my|the|an?|some|example|replace|insert|enter|put)[\W_]|change_?me|todo|placeholder|redacted|dummy|undefined)"
@@ -65,7 +65,7 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
     if word == "key":
         return is_random(value, 12) and not is_known(value)
     if word == "hint":
-        return looks_chosen(value)
+        return (looks_typed if name.lower().endswith("pass") else looks_chosen)(value)
     if _BLANK.search(value):
         return quoted and word == "password" and not _PROSE.search(value) and not _has_its_words(value)
     called = not quoted and "(" in value and _REFERENCE.match(value.partition("(")[0])
@@ -91,7 +91,7 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
         return False
     if quoted or name.replace("-", "_").isupper():
         return "." not in value or not _REFERENCE.fullmatch(value)
-    return value.isalpha() and value.islower() and word == "password"
+    return word == "password" and ((value.isalpha() and value.islower()) or looks_typed(value))
 
 
 def is_variable(value: str) -> bool:
@@ -125,7 +125,7 @@ _FILE = deferred_pattern(
     r"|proto|properties|gradle|com|org|net|io|dev)(?::[\d,:-]+)?|[a-z]{2,}/[\w./-]+|\.?env\.[\w.]+"
 )
 _OPTION_NUMBER = deferred_pattern(
-    r"\d+(?:\.\d+)+[-+][a-z]|v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|0[xob][\da-f]+\Z|\d{4}-\d\d-\d\d|[\w.-]*[=@]v?\d+(?:\.\d|\Z)"
+    r"\d+(?:\.\d+)+[-+][a-z]|v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|0[xob][\da-f]+\Z|\d{4}-\d\d-\d\d|(?:[a-z\d_.-]*[=@]|[\w.-]*=)v?\d+(?:\.\d|\Z)"
 )
 
 
@@ -144,7 +144,31 @@ def looks_chosen(value: str) -> bool:
     if has_digit(value):
         return not (_NUMBERED.fullmatch(value) or _REFERENCES.fullmatch(value) or _ALGORITHM.fullmatch(value))
     signs = sum(map(value.count, "!@#$%^&*+=?~"))
-    return signs > 0 and not _REFERENCE.fullmatch(value) and not {*"/=,:"} & {*value} and not value.isalpha()
+    is_word = _REFERENCE.fullmatch(value) and not _CAMEL_SHOUT.fullmatch(value)
+    return signs > 0 and not is_word and not {*"/=,:"} & {*value} and not value.isalpha()
+
+
+_CALLED = deferred_pattern(r"[a-z_$][\w$.]*[!?]")
+"""A method or a value of code that ends in a sign."""
+_CAMEL_SHOUT = deferred_pattern(r"(?:[A-Z][a-z]+){2,}[!?]")
+_TYPED = deferred_pattern(
+    r"(?=.*[^\W\d_].*[^\W\d_])(?=.*\d.*\d|.*[!@#$%^&+?~]|(?:[^-]+-){3})[^\s\"'`<>(){}\[\]|;,/\\=:]{7,80}"
+)
+
+
+def looks_typed(value: str) -> bool:
+    """Return whether a value may be a password where hardly another thing stands: words with digits or a sign."""
+    if looks_chosen(value):
+        return value[0] != "-"
+    value = value.rstrip("*?:.")
+    is_other = is_variable(value) or has_mask(value) or is_known(value) or value[:1] in "-$%{!"
+    is_other = is_other or _FILE.fullmatch(value) or _OPTION_NUMBER.match(value) or _ALGORITHM.fullmatch(value)
+    return (
+        not is_other
+        and _TYPED.fullmatch(value) is not None
+        and not _speaks_of_it(value)
+        and not _CALLED.fullmatch(value)
+    )
 
 
 def is_strong(value: str) -> bool:
