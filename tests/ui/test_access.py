@@ -31,11 +31,18 @@ from tests.ui.served import Answer, ask, serving
 
 ANYWHERE = {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
 OPENS = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-User": "?1"}
-FOREIGN = [
-    {"Sec-Fetch-Site": site, **how}
-    for site in ("cross-site", "same-site", "SAME-ORIGIN", "")
-    for how in (ANYWHERE, OPENS)
-] + [{"Origin": origin} for origin in ("https://pages.example", "http://127.0.0.1:1", "null", "")]
+FOREIGN = (
+    [
+        {"Sec-Fetch-Site": site, **how}
+        for site in ("cross-site", "same-site", "SAME-ORIGIN", "")
+        for how in (ANYWHERE, OPENS)
+    ]
+    + [{"Origin": origin} for origin in ("https://pages.example", "http://127.0.0.1:1", "null", "")]
+    + [
+        {"Referer": page}
+        for page in ("https://pages.example/", "http://127.0.0.1:1/", "http://127.0.0.1.pages.example/")
+    ]
+)
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "TRACE", "FROBNICATE")
 
 

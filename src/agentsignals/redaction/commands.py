@@ -294,11 +294,10 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             found.update({pair["value"]: None} if (looks_typed if stores else looks_drawn)(pair["value"]) else {})
         elif word[:1] != "/":
             # A path such as /etc/passwd names a file, not the next argument.
-            is_named = (
-                "/" not in previous and names_a_secret(previous.rpartition(":")[2]) and not _MASKED.search(previous)
-            )
-            if (is_named or previous[1:].lower() in _SLASHED) and (
-                looks_given(word) or (is_named in ("password", "hint") and looks_typed(word))
+            is_free = "/" not in previous and not _MASKED.search(previous)
+            named = names_a_secret(previous.rpartition(":")[2]) if is_free else None
+            if (named or (previous[:1] == "/" and previous[1:].lower() in _SLASHED)) and (
+                looks_given(word) or (named in ("password", "hint") and looks_typed(word))
             ):
                 found[word] = None
             if (given := _USER_AND.match(word)) and looks_typed(given[1]) and (taker >= 0 or may_take):

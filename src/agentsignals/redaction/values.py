@@ -161,8 +161,9 @@ def looks_typed(value: str) -> bool:
     if looks_chosen(value):
         return value[0] != "-"
     value = value.rstrip("*?:.")
-    is_other = is_variable(value) or has_mask(value) or is_known(value) or value[:1] in "-$%{!"
-    is_other = is_other or _FILE.fullmatch(value) or _OPTION_NUMBER.match(value) or _ALGORITHM.fullmatch(value)
+    if is_variable(value) or has_mask(value) or is_known(value) or value[:1] in "-$%{!":
+        return False
+    is_other = _FILE.fullmatch(value) or _OPTION_NUMBER.match(value) or _ALGORITHM.fullmatch(value)
     return (
         not is_other
         and _TYPED.fullmatch(value) is not None

@@ -402,6 +402,8 @@ class Access:
         sites, origins = headers.get_all("Sec-Fetch-Site", []), headers.get_all("Origin", [])
         own = f"http://{headers.get('Host')}"
         is_of_this_page = sites in ([], ["same-origin"], ["none"]) and origins in ([], [own])
+        # Browsers before 2020 tell the page alone that a request came from.
+        is_of_this_page = is_of_this_page and all(page.startswith(f"{own}/") for page in headers.get_all("Referer", []))
         if origins == ["null"]:  # of our own forms, whose pages tell nobody where they are
             is_of_this_page = sites == ["same-origin"]
         # A link of another site may open this page as a whole tab.
