@@ -134,6 +134,7 @@ NAMES = [
     (("explain", "3819e141", "dynamics.repitition_rate"), "dynamics.repetition_rate"),
     (("query", "SELECT * FROM sesions"), "sessions"), (("evals", "compar"), "compare"), (("comapre",), "compare"),
     (("sessions", "--limt", "3"), "--limit"), (("repo", "scan", ".", "--scanner", "bandt"), "bandit"),
+    (("today", "--model", "claude-sonet"), "claude-sonnet-4-5"), (("findings", "rebuilt"), "money.rebuilt"),
     (("compare", "--fail-if", "solve_rat < 1"), "solve_rate"), (("analyze", ".", "--format", "codx"), "codex"),
 ]  # fmt: skip
 
@@ -474,6 +475,8 @@ def test_a_verb_that_is_none_is_answered_with_the_nearest(capsys: pytest.Capture
     assert "Did you mean sessions?" in refused(capsys, "sesions")[1]["hint"]
     assert "Did you mean" not in refused(capsys, "zzz")[1]["hint"]
     assert "Did you mean eval?" in refused(capsys, "findings", "--context", "evil")[1]["hint"]
+    hint = refused(capsys, "sessions", "--agent", "codex")[1]["hint"]
+    assert "The options are" in hint and "--since" in hint and "sessions --help" in hint and "Did you" not in hint
     for words in (("search", "-word"), ("search", "a", "-word")):
         assert "agentsignals search -- -word" in refused(capsys, *words)[1]["hint"]
 

@@ -119,7 +119,9 @@ def test_the_verb_prints_a_table_a_line_and_a_document(store: Store, capsys: pyt
     out = capsys.readouterr().out
     assert "/work/front" in out and "/work/shop" not in out and "all since 2026-03-01" in out
     assert main(["today", "--by", "model", *named]) == 0
-    assert re.search(r"No model call since \d{4}-\d\d-\d\d;", capsys.readouterr().out)
+    assert re.search(r"\nall  +\d", capsys.readouterr().out), "no call in 30 days: all there are"
+    assert main(["today", "--by", "model", "--since", "7d", *named]) == 1
+    assert re.search(r"No model call since \d{4}-\d\d-\d\d;", capsys.readouterr().err)
     assert main(["today", "--limit", "1", *named]) == 0
     assert re.search(r"\n1 of (\d+) rows are listed; --limit \1 lists all\n", capsys.readouterr().out)
     assert main(["today", "--statusline", *named]) == 0
@@ -210,3 +212,21 @@ def test_open_limits_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["today", "--statusline", "--store", str(tmp_path / "store")]) == 0
     out = capsys.readouterr().out
     assert "five-hour limit 45% used, resets " in out and "weekly" not in out, "its window has ended"
+
+
+def test_sums_are_kept_until_the_store_changes(tmp_path: Path) -> None:
+    def analyzed(n: int) -> Store:
+        log = Log(f"6f1d2c3b-0000-4000-8000-{n:012d}", cwd="/work/shop", version="2.2.0")
+        log.user("mend it")
+        log.say("done", model="claude-opus-4-6")
+        (tmp_path / f"{n}.jsonl").write_bytes(log.data())
+        pipeline.analyze([str(tmp_path / f"{n}.jsonl")], tmp_path / "store", jobs=1)
+        return Store(tmp_path / "store")
+
+    computed = spent(analyzed(1))
+    (kept,) = (tmp_path / "store").glob("spending.*.product.json")
+    assert spent(Store(tmp_path / "store")) == computed
+    kept.write_bytes(kept.read_bytes().replace(b"claude-opus-4-6", b"as-it-was-kept"))
+    assert [row.name for row in spent(Store(tmp_path / "store"), "model").rows] == ["as-it-was-kept"]
+    assert spent(analyzed(2), "model").whole.sessions == 2
+    assert len(list((tmp_path / "store").glob("spending.*"))) == 1, "the former sums are removed"

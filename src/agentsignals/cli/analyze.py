@@ -17,17 +17,14 @@ from msgspec.structs import replace
 from agentsignals.cli.output import Bar, Reading, figure, json_text, printable, tell
 from agentsignals.errors import NothingFound
 from agentsignals.formats import homes
-from agentsignals.ingest import pipeline
-from agentsignals.ingest.pipeline import Summary
-from agentsignals.ingest.plan import UnknownFields
 from agentsignals.questions.formatting import AT_LEAST, times
 from agentsignals.questions.ranking import Findings, decode_findings
-from agentsignals.sources import OUT_OF_MEMORY
-from agentsignals.sources.local import found_homes
 from agentsignals.store import Store, findings_cache, resolve_folder
 from agentsignals.store.index import INDEX_FILE, main_context
 
 if TYPE_CHECKING:
+    from agentsignals.ingest.pipeline import Summary
+    from agentsignals.ingest.plan import UnknownFields
     from agentsignals.questions.summary import Summary as StoreSummary
 
 _UNREAD_LINES = 6
@@ -57,6 +54,9 @@ _SHOWN = 4
 
 
 def run_analyze(options: argparse.Namespace) -> int:
+    from agentsignals.ingest import pipeline  # not where `today` prints a status line
+    from agentsignals.sources import OUT_OF_MEMORY
+
     if options.report:
         from agentsignals.ui import check_report
 
@@ -270,6 +270,8 @@ def _embedder(options: argparse.Namespace) -> str | None:
 
 
 def run_measure(options: argparse.Namespace) -> int:
+    from agentsignals.ingest import pipeline
+
     wait = {} if options.wait is None else {"wait_s": options.wait}
     with Bar(options.quiet) as bar:
         done = pipeline.measure(options.store, bar, embedder=_embedder(options), every=options.all, tell=tell, **wait)
@@ -281,6 +283,7 @@ def run_measure(options: argparse.Namespace) -> int:
 
 def run_demo(options: argparse.Namespace) -> int:
     from agentsignals.cli import demo_corpus
+    from agentsignals.ingest import pipeline
     from agentsignals.ui import report
 
     folder = Path(options.folder)
@@ -299,6 +302,9 @@ def run_demo(options: argparse.Namespace) -> int:
 def run_start(options: argparse.Namespace) -> int:
     """Reads this machine into the store, and prints its findings and what to type next. Where no agent's folder is
     there, those of what the store holds; SourceError where it holds nothing either."""
+    from agentsignals.ingest import pipeline
+    from agentsignals.sources.local import found_homes
+
     there = found_homes()
     summary = None
     if there:

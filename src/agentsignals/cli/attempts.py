@@ -12,6 +12,7 @@ import agentsignals
 from agentsignals.cli.analyze import selected_store
 from agentsignals.cli.output import Printed, json_text, print_result
 from agentsignals.errors import UsageError
+from agentsignals.model.registry import did_you_mean
 from agentsignals.questions import alignment, audit, failure_map
 from agentsignals.questions.alignment import Alignment, Place, Step
 from agentsignals.questions.audit import AuditReport, rate_text
@@ -147,9 +148,13 @@ def run_align(options: argparse.Namespace) -> int:
     ids = ids[: alignment.MOST_RUNS] if is_cut else ids
     if not 2 <= len(ids) <= alignment.MOST_RUNS:
         came = "One run" if len(ids) == 1 else f"{len(ids)} runs"
+        near, asked = "", options.task or options.trial
+        if asked:
+            known = ask(connection, "SELECT DISTINCT unnest([task_id, trial_id]) AS name FROM attempts")
+            near = did_you_mean(asked, [row["name"] for row in known if row["name"] not in (None, asked)])
+        lists = '`agentsignals query "SELECT task_id, count(*) FROM attempts GROUP BY 1"` lists the tasks.'
         raise UsageError(
-            f"{came} with tool calls found; align compares 2 to {alignment.MOST_RUNS}.",
-            '`agentsignals query "SELECT task_id, count(*) FROM attempts GROUP BY 1"` lists the tasks.',
+            f"{came} with tool calls found; align compares 2 to {alignment.MOST_RUNS}.", f"{near} {lists}".lstrip()
         )
     facts = {row["session_id"]: row for row in ask(connection, alignment.FACTS, {"ids": ids})}
     sessions = [store.session(session_id) for session_id in ids]

@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]  # ours raises, argparse's exits: neither returns
         from agentsignals.model.registry import did_you_mean
 
-        near = ""
+        near, asking = "", self
         came, _, choices = message.partition("(choose from ")
         if choices:
             argument, _, asked = came.rpartition(": invalid choice: ")
@@ -51,19 +51,22 @@ class Parser(argparse.ArgumentParser):
             else:
                 message = f"{argument.removeprefix('argument ')} takes {', '.join(allowed)}, not {asked!r}"
             near = near or did_you_mean(asked, allowed)
-        elif message.startswith("unrecognized arguments: --"):
-            near = did_you_mean(message.split()[2].partition("=")[0], self.options())
-        if not (near or choices) and (message.startswith("unrecognized arguments: -") or self.prog.endswith(" search")):
+        elif message.startswith("unrecognized arguments: -"):
+            asking = self._innermost()
+            flags = [f[2:] for action in asking._actions for f in action.option_strings if f.startswith("--")]
+            name = message.split()[2].partition("=")[0]
+            near = did_you_mean(name[2:], flags).replace("mean ", "mean --") if name.startswith("--") else ""
+            near = near or f"The options are {', '.join(f'--{flag}' for flag in flags)}."
+        if asking.prog.endswith(" search") and not near.startswith("Did"):
             near = "A word that begins with - and is no option goes behind --, as in `agentsignals search -- -word`."
-        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"{near} See `{self.prog} --help`.".lstrip())
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"{near} See `{asking.prog} --help`.".lstrip())
 
-    def options(self) -> list[str]:
-        """Return the long options of this parser and of the verbs below it."""
+    def _innermost(self) -> Parser:
+        """Return the parser of the verb that was named: the only one that is built below this one."""
         below = [
             verb for action in self._actions if isinstance(action.choices, dict) for verb in action.choices.values()
         ]
-        own = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
-        return own + [name for verb in below for name in verb.options()]
+        return below[0]._innermost() if len(below) == 1 else self
 
 
 class Program(Parser):

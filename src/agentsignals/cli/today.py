@@ -7,6 +7,7 @@ import os
 import time
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,13 @@ from agentsignals.cli.output import json_text, printable, table, tell
 from agentsignals.errors import NothingFound, UsageError
 from agentsignals.formats import PlanLimit, plan_limits
 from agentsignals.questions.formatting import formatted, times
-from agentsignals.questions.spending import Spending, Spent, spending
+from agentsignals.questions.spending import Spending, Spent, spending, sums
 from agentsignals.store import Store
 from agentsignals.store.index import INDEX_FILE, main_context
-from agentsignals.store.query import rows
 from agentsignals.store.selection import period
 
 _SINCE = {"project": "30d", "branch": "30d", "model": "30d", "agent": "30d"}
-"""What a table is of where `--since` does not say; tables of time show their last rows."""
+"""What a table is of where `--since` does not say and there was any; tables of time show their last rows."""
 OVER_BUDGET = 1
 
 
@@ -34,21 +34,27 @@ def run_today(options: argparse.Namespace) -> int:
     since, until, model = options.since, options.until, options.model
     options.since = options.until = options.model = None
     store = selected_store(options)
-    by, since, zone = options.by, since or _SINCE.get(options.by), _zone(options.timezone)
-    begin = period(since, "--since")[0] if since else None
-    made = spending(
-        store,
-        by,
-        context=options.context or main_context(store.contexts()),
-        since=begin,
-        until=period(until, "--until")[1] if until else None,
-        model=model,
-        zone=zone,
-        most=options.limit,
-    )
+    context = options.context or main_context(store.contexts())
+    by, zone = options.by, _zone(options.timezone)
+    begin = period(first, "--since")[0] if (first := since or _SINCE.get(by)) else None
+    end = period(until, "--until")[1] if until else None
+    asked = partial(spending, store, by, context=context, until=end, model=model, zone=zone, most=options.limit)
+    made = asked(since=begin)
+    if not (made.rows or since or until):  # nothing lately: all there is
+        begin, made = None, asked()
+    if made.last is None and model:
+        from agentsignals.model.registry import did_you_mean
+
+        known = sorted({row["model"] for row in sums(store, context).rows if row["model"]})
+        raise NothingFound(
+            f"No model call is by a model {model!r}.", did_you_mean(model, known) or f"The models: {', '.join(known)}."
+        )
     if made.last is None:
         raise NothingFound("No model call of the store has a time.", "`agentsignals analyze FOLDER` reads sessions.")
-    limits = _limits(store)
+    day = f" since {begin.replace(tzinfo=UTC).astimezone(zone):%Y-%m-%d}" if begin else ""
+    if not (made.rows or options.json or options.statusline or options.budget):
+        raise NothingFound(f"No model call{day or ' until then'}; the last was on {made.last:%Y-%m-%d}.")
+    limits = _limits(store, context)
     budget = None if options.budget is None else _budget(made, options.budget)
     if options.json:
         print(json_text({"spending": made, "limits": limits, "budget": budget}))
@@ -57,9 +63,7 @@ def run_today(options: argparse.Namespace) -> int:
         print(printable(" · ".join([*spent, *map(_limit_text, limits)])))
     else:
         print(printable(" · ".join([_head(made), *map(_limit_text, limits)])))
-        day = f" since {begin.replace(tzinfo=UTC).astimezone(zone):%Y-%m-%d}" if begin else ""
-        none = f"No model call{day or ' until then'}; the last was on {made.last:%Y-%m-%d}."
-        print(f"\n{_table(made, day) if made.rows else none}")
+        print(f"\n{_table(made, day)}")
         if len(made.rows) < made.n_rows:
             print(f"{len(made.rows):,} of {made.n_rows:,} rows are listed; --limit {made.n_rows} lists all")
         age = time.time() - (store.folder / INDEX_FILE).stat().st_mtime
@@ -104,15 +108,11 @@ def _budget(made: Spending, limit: float) -> dict[str, Any]:
 
 
 _END_BYTES = 256 * 1024
-_NEWEST = """
-    SELECT format, path FROM sessions JOIN artifacts USING (artifact_id, format)
-    WHERE context = 'product' AND starts_with(path, '/') ORDER BY ended_at DESC NULLS LAST LIMIT 20
-"""
 
 
-def _limits(store: Store) -> list[PlanLimit]:
+def _limits(store: Store, context: str) -> list[PlanLimit]:
     """Return the limits of the person's plan whose windows are open, from the newest log that states any."""
-    for name, path in rows(store, _NEWEST)[1]:
+    for name, path in sums(store, context).logs:
         with suppress(OSError), Path(path).open("rb") as log:
             log.seek(-min(_END_BYTES, log.seek(0, os.SEEK_END)), os.SEEK_END)
             if limits := plan_limits(name, log.read()):

@@ -8,31 +8,32 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from math import fsum
 from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 
-from agentsignals.questions.sql import with_place
-from agentsignals.store import Store
-from agentsignals.store.query import rows
+from agentsignals.store import Store, findings_cache
 
 By = Literal["day", "week", "month", "block", "project", "branch", "model", "agent"]
 BLOCK = timedelta(hours=5)
 """A plan's window, which opens at the hour of its first model call."""
 _QUARTER_S = 900
 """Seconds of the finest time that sums are of. Every time zone's midnight begins one."""
-_SPENT = f"""
+_SPENT = """
     SELECT s.session_id, s.place AS project, s.branch, s.agent, coalesce(steps.model, s.model) AS model,
-        floor(epoch(coalesce(steps.timestamp, s.started_at)) / {_QUARTER_S})::BIGINT AS quarter, count(*) AS calls,
+        floor(epoch(coalesce(steps.timestamp, s.started_at)) / 900)::BIGINT AS quarter, count(*) AS calls,
         sum(steps.input_tokens) AS input_tokens, sum(steps.output_tokens) AS output_tokens,
         sum(steps.cache_read_tokens) AS cache_read_tokens, sum(steps.cache_write_tokens) AS cache_write_tokens,
         sum(steps.cost_usd) AS cost_usd,
         count(*) FILTER (steps.cost_usd IS NULL AND
             coalesce(steps.input_tokens, 0) + coalesce(steps.output_tokens, 0) > 0) AS unpriced,
         bool_or(s.visible_output_tokens IS NOT NULL OR s.unpriced IS NOT NULL) AS is_bound
-    FROM steps JOIN ({with_place()}) AS s USING (session_id)
-    WHERE s.context = $1 AND ($2 IS NULL OR coalesce(steps.timestamp, s.started_at) >= $2)
-        AND ($3 IS NULL OR coalesce(steps.timestamp, s.started_at) < $3)
-        AND ($4 IS NULL OR contains(lower(coalesce(steps.model, s.model)), $4))
+    FROM steps JOIN ({sessions}) AS s USING (session_id)
+    WHERE s.context = $1
     GROUP BY ALL ORDER BY quarter, s.session_id, model
+"""
+_NEWEST = """
+    SELECT format, path FROM sessions JOIN artifacts USING (artifact_id, format)
+    WHERE context = 'product' AND starts_with(path, '/') ORDER BY ended_at DESC NULLS LAST LIMIT 20
 """
 _KINDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
@@ -83,6 +84,27 @@ class Spending(Struct, frozen=True, kw_only=True):
 Row = dict[str, Any]
 
 
+class Sums(Struct):
+    """What is kept of a store, so that DuckDB is loaded only where the store changed."""
+
+    rows: list[Row]
+    logs: list[tuple[str, str]]
+    """Format and path of the logs of the sessions that were active last."""
+
+
+def sums(store: Store, context: str) -> Sums:
+    """Return the sums of model calls by session, place, model and quarter of an hour: kept ones, or computed."""
+    if (kept := findings_cache.read(store, context, "spending")) is not None:
+        return msgspec.json.decode(kept, type=Sums)
+    from agentsignals.questions.sql import with_place  # noqa: PLC0415
+    from agentsignals.store.query import rows  # noqa: PLC0415
+
+    names, values = rows(store, _SPENT.format(sessions=with_place()), values=[context])
+    made = Sums(rows=[dict(zip(names, row, strict=True)) for row in values], logs=rows(store, _NEWEST)[1])
+    findings_cache.write(store, context, msgspec.json.encode(made), "spending")
+    return made
+
+
 def spending(  # noqa: PLR0913  (the options of the verb)
     store: Store,
     by: By = "day",
@@ -98,8 +120,7 @@ def spending(  # noqa: PLR0913  (the options of the verb)
     """Return what was spent. `since`, `until`: limits of the table (UTC, no zone); `model`: a part of its name; `zone`:
     of days and blocks, this machine's without one; `most`: rows of the table, the last or the largest."""
     moment = (now or datetime.now(UTC)).astimezone(zone)
-    names, values = rows(store, _SPENT, values=[context, None, None, model and model.lower()])
-    every = [dict(zip(names, row, strict=True)) for row in values]
+    every = [row for row in sums(store, context).rows if model is None or model.lower() in (row["model"] or "").lower()]
     dated = [row for row in every if row["quarter"] is not None]
     for row in dated:
         row["at"] = datetime.fromtimestamp(row["quarter"] * _QUARTER_S, zone)

@@ -1,6 +1,6 @@
-"""Cache of a store's findings, as files beside its shards; the table `findings` reads them.
+"""Cache of a store's findings and spending, as files beside its shards; the table `findings` reads the former.
 
-A file's name is a hash of all that the findings follow from, so a stale one is never read. It can be thrown away.
+A file's name has a hash of all that the answers follow from, so a stale one is never read. It can be thrown away.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ if TYPE_CHECKING:
 FEW = 0.02
 """Share of files that may be new or changed while earlier findings are still shown. In a store of a thousand sessions
 findings are recomputed every twentieth prompt."""
-_PATTERN, _OF = "findings.*", ".files"
+KINDS = ("findings", "spending")
+_OF = ".files"
 _MARK = 8
 _PROCESS = f"{os.getpid()} {time.time_ns()}"
 
 
-def cache_file(store: Store, context: str) -> Path:
-    """Return the file of a context's findings. Where part of the store is of other code, or other packages add units,
-    only this process uses it."""
+def cache_file(store: Store, context: str, kind: str = "findings") -> Path:
+    """Return the file of a context's answers of a kind. Where part of the store is of other code, or other packages
+    add units, only this process uses it."""
     # Without the files of values that were computed on demand: findings do not rest on them.
     tables = {
         name: {table: file for table, file in shard.tables.items() if "." not in table}
         for name, shard in store.manifest.shards.items()
     }
     mark = _mark(_surroundings(store), tables, store.manifest.places)
-    return store.folder / f"findings.{mark}.{context}.json"
+    return store.folder / f"{kind}.{mark}.{context}.json"
 
 
 def _surroundings(store: Store) -> list[object]:
@@ -76,13 +77,13 @@ def _files(store: Store) -> _Files:
     return _Files(_mark(_surroundings(store)), b"".join(mark.digest() for mark in marks))
 
 
-def read(store: Store, context: str) -> bytes | None:
-    """Return the cached findings of a context; None where nobody computed them, or the store is limited to some
+def read(store: Store, context: str, kind: str = "findings") -> bytes | None:
+    """Return the cached answers of a context; None where nobody computed them, or the store is limited to some
     sessions."""
     if store.only is not None:
         return None
     try:
-        return cache_file(store, context).read_bytes()
+        return cache_file(store, context, kind).read_bytes()
     except OSError:
         return None
 
@@ -106,25 +107,27 @@ def recent(store: Store, context: str) -> tuple[bytes, int] | None:
     return (made, changed) if is_near else None
 
 
-def write(store: Store, context: str, made: bytes) -> None:
-    """Cache a context's findings, where the folder can be written; older ones are removed after an hour. Findings of a
+def write(store: Store, context: str, made: bytes, kind: str = "findings") -> None:
+    """Cache a context's answers, where the folder can be written. Older findings are removed after an hour, older
+    sums of spending at once: a status line may ask every second. Answers of a
     store that was replaced meanwhile are not kept: sessions may have been forgotten."""
     if store.only is not None:
         return
-    kept = cache_file(store, context)
+    kept = cache_file(store, context, kind)
     with suppress(OSError, StoreError):
         # A shard of this store was replaced since it was opened. Reading the index again would double its memory.
         folders = (store.folder / SHARDS / name for name, shard in store.manifest.shards.items() if shard.tables)
         if any(disk.has_entry(folder, RETIRED) or not folder.exists() for folder in folders):
             return
-        disk.write_atomically(kept.with_suffix(_OF), msgspec.msgpack.encode(_files(store)))
+        if kind == "findings":  # which are still shown where few files changed
+            disk.write_atomically(kept.with_suffix(_OF), msgspec.msgpack.encode(_files(store)))
         disk.write_atomically(kept, made)
-        for former in store.folder.glob(_PATTERN):
-            if former.stem != kept.stem and disk.is_expired(former):
+        for former in store.folder.glob(f"{kind}.*.{context}.*"):
+            if former.stem != kept.stem and (kind == "spending" or disk.is_expired(former)):
                 former.unlink(missing_ok=True)
 
 
 def clear(folder: Path) -> None:
-    """Remove all cached findings: they name sessions."""
-    for kept in folder.glob(_PATTERN):
+    """Remove all cached answers: they name sessions."""
+    for kept in (path for kind in KINDS for path in folder.glob(f"{kind}.*")):
         kept.unlink(missing_ok=True)

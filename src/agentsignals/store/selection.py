@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from agentsignals.errors import NothingFound, UsageError
 from agentsignals.model.registry import did_you_mean
-from agentsignals.store.query import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +56,8 @@ def select(  # noqa: PLR0913  (the options of a verb)
         place = os.path.abspath(os.path.expanduser(project))  # noqa: PTH100, PTH111
     first, end = since and period(since, "--since")[0], until and period(until, "--until")[1]
     values = [first, end, place and place.rstrip("/").lower(), model and model.lower()]
+    from agentsignals.store.query import rows  # noqa: PLC0415  (`today` asks for periods alone, without DuckDB)
+
     _, found = rows(store, _SELECTED, values=values)
     store.only = {session_id: context for session_id, context, is_undated in found if not is_undated}
     undated = len(found) - len(store.only)
@@ -68,6 +69,8 @@ def select(  # noqa: PLR0913  (the options of a verb)
 
 
 def _nothing(store: Store, asked: dict[str, str]) -> NothingFound:
+    from agentsignals.store.query import rows  # noqa: PLC0415
+
     named = " ".join(f"--{name} {text}" for name, text in asked.items())
     hints = []
     for name in asked.keys() & _KNOWN.keys():

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from agentsignals.errors import StoreError, UsageError
 from agentsignals.model.model_names import maker, same_models
+from agentsignals.model.registry import did_you_mean
 from agentsignals.questions.formatting import cut
 from agentsignals.questions.question import Inputs, Kind, Question, Row
 from agentsignals.questions.sql import read_queries
@@ -385,8 +386,10 @@ def candidate_columns(tried: Sequence[Attempt], asked: Sequence[str]) -> list[st
         recorded = {name for attempt in tried for name in attempt.treatment}
         missing = [name for name in wanted if name not in recorded]
         if missing:
+            near = did_you_mean(missing[0], [*SHORT_NAMES, *available(tried)])
             raise UsageError(
-                f"No attempt has a {missing[0]!r}.", f"Available: {', '.join(available(tried))}." if recorded else ""
+                f"No attempt has a {missing[0]!r}.",
+                f"{near} Available: {', '.join(available(tried))}.".lstrip() if recorded else "",
             )
         return wanted
     # Treatments, not what numbers trials, nor (where others differ at one task) knobs that only differ between tasks.
@@ -495,7 +498,10 @@ def candidate_named(name: str, among: Candidates) -> Name:
     if len(matches) == 1:
         return matches[0]
     problem = "Several candidates are" if matches else "No candidate is"
-    raise UsageError(f"{problem} called {name!r}.", f"The candidates: {', '.join((matches or list(among))[:10])}.")
+    words = [word for one in among for word in (one, *re.findall(r"[\w.]{3,}", one))]
+    near = "" if matches else did_you_mean(name, words)
+    listed = f"The candidates: {', '.join((matches or list(among))[:10])}."
+    raise UsageError(f"{problem} called {name!r}.", f"{near} {listed}".lstrip())
 
 
 def values_of(tried: Sequence[Attempt], column: str) -> set[str | None]:

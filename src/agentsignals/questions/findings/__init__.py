@@ -383,8 +383,9 @@ def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa
             return made
     topics = [name.replace("_", "-") for name in questions()]
     ids = sorted(made.id for made in candidates)
-    shown = [] if ids else [made.id for made in findings(store, context).answers]
-    near = did_you_mean(id, ids or [*topics, *shown])
+    near = did_you_mean(id, ids or topics)
+    if not near:
+        near = did_you_mean(id, [made.id for made in _candidates(store, context, questions())[0]])
     listed = f"Of this topic: {', '.join(ids[:_NEAREST])}." if ids else f"The topics: {', '.join(topics)}."
     raise UsageError(f"There is no finding {id!r}.", f"{near} {listed} `agentsignals findings` lists them.".lstrip())
 
