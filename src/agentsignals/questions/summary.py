@@ -121,9 +121,9 @@ def summary(every: Iterable[Findings]) -> Summary:
     return Summary(contexts=sorted(parts, key=lambda part: -part.totals.sessions))
 
 
-def of_context(made: Findings, counted: Totals | None = None) -> ContextSummary:
+def of_context(made: Findings, counted: Totals | None = None, most: int = MOST_FINDINGS) -> ContextSummary:
     """Return the summary of one context. `counted`: figures of some of its sessions instead of all."""
-    first = made.answers[:MOST_FINDINGS]
+    first = made.answers[:most]
     option = f" --context {made.context}" if made.elsewhere else ""
     return ContextSummary(
         context=made.context,

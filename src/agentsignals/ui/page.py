@@ -53,6 +53,8 @@ class Route(NamedTuple):
     """Its position in the navigation."""
     below: str = ""
     """The address in the navigation that it belongs to, where that is not its own."""
+    is_ranged: bool = False
+    """It shows the sessions of a store; with `days` in the address those of the last days alone."""
     holds: Callable[..., bool] = lambda _: True
     """Whether it has anything to show of a snapshot; else it is left out of the navigation."""
 
@@ -208,6 +210,11 @@ def pretty(value: Any) -> str:
 def cut(text: str, chars: int = CUT_CHARS) -> str:
     """A text in one line, its end cut off."""
     return cut_off(" ".join(text.split()), chars)
+
+
+def ending(text: str, chars: int) -> str:
+    """A path in one line, its beginning cut off."""
+    return text if len(text) <= chars else f"…{text[1 - chars :]}"
 
 
 def with_code(text: str) -> Markup:

@@ -76,6 +76,8 @@ def answer_of(snapshot: Snapshot, path: str, query: Query) -> Page | Reply:
     route, named = _route(path)
     if route is None:
         raise NotFound(f"Page not found: {path[:200]}", "Choose a page from the menu.")
+    if route.is_ranged and (days := query.choice("days", DAYS)):
+        snapshot = snapshot.of_last(int(days))
     return route.answer(snapshot, query, *named)
 
 
@@ -134,6 +136,7 @@ def html(page: Page, path: str, snapshot: Snapshot | None = None, query: Query |
     navigation carries on."""
     template = environment().get_template(page.template)
     chosen = words_of(query) if query else {}
+    route, _ = _route(path)
     made = template.render(
         **page.filled,
         query=query or Query(),
@@ -144,7 +147,7 @@ def html(page: Page, path: str, snapshot: Snapshot | None = None, query: Query |
         carried_words=chosen,
         carried=carried(chosen),
         tabs=navigation(snapshot),
-        ranges=ranges(query) if "filter" in page.filled else [],
+        ranges=ranges(query) if "filter" in page.filled or (route is not None and route.is_ranged) else [],
     )
     return _carrying(made, chosen, path in _LISTS or "filter" in page.filled) if chosen else made
 

@@ -109,6 +109,8 @@ HEAD = (
     "friction.ends",
 )
 """The charts beside the findings: the first `_CHARTS` of these that there are."""
+WHERES = (("Cost by project", "cost_causes.by_place"), ("Cost by model", "cost_causes.by_model"))
+"""Tables whose largest rows stand below the findings: name and cost are their first columns."""
 _CHARTS = 2
 _MOST = {"most_figures": 6, "most_charts": 2, "most_groups": 2}
 """Figures and charts of a study that are open, so that it takes a screen, and groups of candidates before the appendix.
@@ -124,6 +126,16 @@ def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
     by_id = {chart.id: chart for section in same for chart in section.charts}
     head = [by_id[name] for name in HEAD if name in by_id][:_CHARTS] if document.findings else []
     above = {chart.id for chart in head}
+    tables = {table.id: table for section in document.sections for table in section.tables}
+    bill = document.findings.totals.cost_usd if document.findings else None
+    wheres = [
+        (
+            title,
+            [(name, "", formatted(usd, "usd"), without_bound(usd) / bill) for name, usd, *_ in tables[id_].rows[:5]],
+        )
+        for title, id_ in WHERES
+        if id_ in tables and bill
+    ]
     # Nothing is loaded, and only our own style and scripts, named by their hashes, are applied. The one image is a
     # chart on its way to being saved as PNG.
     hashes = " ".join(f"'{content_hash(script)}'" for script in scripts)
@@ -143,6 +155,7 @@ def render_page(document: Document, short_ids: Mapping[str, str]) -> str:
         .render(
             document=document,
             head=head,
+            wheres=wheres,
             above=above,
             fold=document.findings is not None,
             session_url=places.get,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from copy import copy
 from pathlib import Path
 from threading import Lock, RLock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from agentsignals.ui.pages.labels import Annotations
 
 _Made = TypeVar("_Made")
+_OF_LAST = """
+    SELECT session_id, context FROM sessions WHERE started_at >= $days * INTERVAL '-1 day'
+        + (SELECT max(started_at)::DATE FROM sessions WHERE started_at < TIMESTAMP '2100-01-01')
+"""
 LOOK_EVERY_S = 5.0
 """Seconds between two comparisons of the store's files with its index while pages are asked for."""
 MOST_RECENT = 48
@@ -129,6 +134,18 @@ class Snapshot:
         except TimeoutError:
             return None
         return made
+
+    def of_last(self, days: int) -> Snapshot:
+        """Return the store's sessions that began in the last days before its last session, as a snapshot; this one
+        where no session has a time."""
+
+        def made() -> Snapshot:
+            found = self.rows(_OF_LAST, {"days": days - 1})
+            store = copy(self.store)
+            store.only = {row["session_id"]: row["context"] for row in found}
+            return Snapshot(store, self.state, self.annotations) if found else self
+
+        return self.kept(("of last", days), made)
 
     def recent(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """As `kept`, of what an address chooses: only the last that were asked for stay."""

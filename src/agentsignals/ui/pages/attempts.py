@@ -336,6 +336,6 @@ def _tasks(whole: Arms, comparison: Comparison, other: str) -> list[dict[str, An
 
 PAGES = (
     Route(("attempts",), attempts_page, "Evals", 30, holds=lambda snapshot: "eval" in snapshot.contexts),
-    Route(("failures",), failures_page, below="/attempts"),
-    Route(("compare",), compare_page, below="/attempts"),
+    Route(("failures",), failures_page, below="/attempts", is_ranged=True),
+    Route(("compare",), compare_page, below="/attempts", is_ranged=True),
 )

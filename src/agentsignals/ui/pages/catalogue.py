@@ -188,6 +188,6 @@ def _page(snapshot: Snapshot, name: str, context: str) -> Page:
 PAGES = (
     Route(("signals",), signals_page, "Signals", 90),
     Route(("signal", "*"), signal_page, below="/signals"),
-    Route(("studies",), studies_page, "Studies", 35),
-    Route(("studies", "*"), study_page, below="/studies"),
+    Route(("studies",), studies_page, "Studies", 35, is_ranged=True),
+    Route(("studies", "*"), study_page, below="/studies", is_ranged=True),
 )

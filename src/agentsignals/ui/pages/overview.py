@@ -19,13 +19,15 @@ from agentsignals.questions.ranking import MORE, Answer, Bounds, Findings, Resol
 from agentsignals.redaction import redacted_in
 from agentsignals.signals.catalog import catalogue
 from agentsignals.ui.figures import cards, overall, session_rows
-from agentsignals.ui.filter import WITH, Filter, behind_key, filtered
+from agentsignals.ui.filter import DAYS, WITH, Filter, behind_key, filtered
 from agentsignals.ui.page import Page, Query, Route, Where, part_of, short_ids, sql
 from agentsignals.ui.snapshot import Snapshot
 
 MOST_ROWS = 200
 """Rows of evidence on a page; the command line has them all."""
 MOST_SESSIONS = 5
+MOST_OPEN = 5
+"""Findings, projects and models that the first screen lists."""
 
 
 def of(snapshot: Snapshot, context: str) -> Findings:
@@ -87,7 +89,10 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
         [filter_.words["context"]] if filter_.words.get("context") in snapshot.contexts else snapshot.contexts
     )
     of_context = filter_.of_context(context)
-    is_chosen = bool(filter_.words.keys() - {"context"})
+    days = query.choice("days", DAYS)
+    is_range = bool(days) and not filter_.words.keys() - {"context", "days"}
+    of_range = snapshot.of_last(int(days)) if is_range else snapshot
+    is_chosen = not is_range and bool(filter_.words.keys() - {"context"})
 
     def counted() -> dict[str, Any]:
         rows = {each: session_rows(snapshot, filter_.of_context(each)) for each in snapshot.contexts}
@@ -111,8 +116,10 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
     held = snapshot.recent(("overview", context, *sorted(filter_.words.items())), counted)
     parts = []
     for each in sorted(chosen_contexts, key=lambda name: -held["totals"][name].sessions):
-        made = snapshot.soon(("findings shown", each), partial(of, snapshot, each), WAIT_S)
-        shown = summary.of_context(made or nothing_yet(each), held["totals"][each])
+        made = of_range.soon(("findings shown", each), partial(of, of_range, each), WAIT_S)
+        made_or_none = made or nothing_yet(each)
+        most = MOST_OPEN if len(made_or_none.answers) <= MOST_OPEN else summary.MOST_FINDINGS
+        shown = summary.of_context(made_or_none, held["totals"][each], most)
         if held["resolved"] is not None:
             shown = replace(shown, resolved=held["resolved"] if each == "eval" else [])
         in_context = filter_.of_context(each)
@@ -127,6 +134,14 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
         "others": sorted(snapshot.contexts - {context}),
         "is_empty": not snapshot.store.manifest.sessions,
         "overall": held["overall"],
+        "wheres": [
+            (
+                f"Cost by {title}",
+                [(g.name or "not recorded", g.link, g.cost.written, g.of_all) for g in groups[:MOST_OPEN] if g.of_all],
+            )
+            for title, word in (("project", "repo"), ("main model", "model"))
+            for groups in [groups for by, _, groups, _ in held["overall"].groups if by == word]
+        ],
         **snapshot.kept("overview read", read),
     }
     return Page("overview.html.j2", "Overview", filled)
@@ -230,8 +245,8 @@ def behind_page(snapshot: Snapshot, query: Query) -> Page:
 
 
 PAGES = (
-    Route(("finding", "*"), finding_page, below="/"),
+    Route(("finding", "*"), finding_page, below="/", is_ranged=True),
     Route((), overview_page, "Overview", 10),
     Route(("artifacts",), files_page, "Files", 80),
-    Route(("behind",), behind_page, below="/studies"),
+    Route(("behind",), behind_page, below="/studies", is_ranged=True),
 )
