@@ -41,8 +41,8 @@ def attempt(row: EpisodeRow, number: int = 0, **more: Any) -> AttemptRow:
         "prompt_tokens": 5, "tokens": 7, "finish": "stop", "logprob_sum": None, "answer": "", "source": "",
         "feedback": "", "error": "", "error_class": "none", "valid_python": True, "visible_pass": row.visible_pass,
         "hidden_pass": row.hidden_pass, "full_pass": row.full_pass, "visible_passed": 1, "n_visible": 1,
-        "hidden_passed": 1, "n_hidden": 1, "hardcoded": False, "imports_missing": [],
-        "off_task": "", "test_mentions_per_100_words": None, "writes_tests": False, "marker_score": 0,
+        "hidden_passed": 1, "n_hidden": 1, "hardcoded": False,
+        "marker_score": 0,
         "frustration_per_100_words": None, "desperation_per_100_words": None, "give_up_per_100_words": None,
         "prose_words": 0, "evaluator": "1", "tier": "default", "wall_time_s": 0.1,
     }  # fmt: skip

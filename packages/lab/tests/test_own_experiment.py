@@ -15,11 +15,11 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra lab)"
 pytest.importorskip("transformers", reason="transformers is not installed (extra lab)")
 
 from agentsignals.cli import main  # noqa: E402  (after the check that it can be loaded)
+from agentsignals_lab.experiments.effects import EffectRow  # noqa: E402
 
 from agentsignals_lab import directions  # noqa: E402
 from agentsignals_lab.coding_tasks.task_files import read_tasks  # noqa: E402
 from agentsignals_lab.experiments.directions import SeparationRow  # noqa: E402
-from agentsignals_lab.experiments.effects import EffectRow  # noqa: E402
 from agentsignals_lab.experiments.setting_files import Continuation  # noqa: E402
 from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow  # noqa: E402
 from agentsignals_lab.runs import Run  # noqa: E402
@@ -157,7 +157,7 @@ def test_a_study_of_texts_holds_a_wrong_answer_against_the_right_one(
     lab(capsys, "agent", "--tasks", "questions.jsonl", "--conditions", "c.toml", "--model", TINY, "--attempts", 2,
         "--max-new-tokens", 4, "--out", "a")  # fmt: skip
     rows = Run.read(Path("a")).table("attempts", AttemptRow).rows
-    assert {(row.n_visible, row.n_hidden, row.off_task, row.tier) for row in rows} == {(1, 1, "", None)}
+    assert {(row.n_visible, row.n_hidden, row.tier) for row in rows} == {(1, 1, None)}
     assert all(row.error_class in ("none", "unmet") for row in rows)
     lab(capsys, "report", "a")
     assert "harsh words" in Path("a/report.md").read_text()

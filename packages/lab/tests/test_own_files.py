@@ -329,7 +329,7 @@ def test_feedback_keeps_a_hostile_failure_as_it_is() -> None:
 
 
 def test_sets_have_versions_and_a_fingerprint() -> None:
-    assert set(texts.versions()) == {"feedback", "repository", "stories", "trajectory"}
+    assert set(texts.versions()) == {"feedback", "stories", "trajectory"}
     assert re.fullmatch("[0-9a-f]{12}", texts.fingerprint())
 
 

@@ -64,7 +64,7 @@ def test_a_right_answer_ends_the_episode() -> None:
     assert (done.episode.attempts, done.episode.full_pass, done.episode.recovered) == (1, True, False)
     assert len(writer.told) == 1
     assert done.attempts[0].feedback == ""
-    assert done.attempts[0].tier == "default"
+    assert done.attempts[0].tier == "strict"
 
 
 def test_a_wrong_answer_is_told_its_visible_failure_and_tried_again() -> None:

@@ -16,7 +16,6 @@ import pytest
 from agentsignals_lab import directions, residual, steering, tiny
 from agentsignals_lab.conditions import Condition, over_steered
 from agentsignals_lab.directions import DirectionSet
-from agentsignals_lab.evaluation.case_runs import Confinement
 from agentsignals_lab.residual.interface import (
     Calibration,
     Edit,
@@ -105,7 +104,7 @@ def test_ablating_the_direction_in_desperate_feedback_takes_shortcuts_away() -> 
 
 
 def test_the_retry_loop_runs_and_conditions_share_their_draws() -> None:
-    plan = Plan(wording=TinyWording(), attempts=2, max_new_tokens=24, temperature=1.0, top_p=1.0, inside=Confinement())
+    plan = Plan(wording=TinyWording(), attempts=2, max_new_tokens=24, temperature=1.0, top_p=1.0)
     work = [(task, 0) for task in drawn(8, 3)]
     held = Steered(model(0), from_stories(0), calibration(0))
     nothing = Condition(name="nothing", direction="desperate", dose=0.0, layers=(0,), where="feedback", tone="neutral")

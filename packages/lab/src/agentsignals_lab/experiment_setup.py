@@ -9,14 +9,13 @@ from typing import Any
 import msgspec
 from agentsignals.errors import LabError
 
-from agentsignals_lab import sandbox
 from agentsignals_lab.condition_files import check_directions
 from agentsignals_lab.residual.interface import ResidualModel
 from agentsignals_lab.run_setup import card_of, digest, manifest
 from agentsignals_lab.runs import Config, Run
 
-_PATHS = ("file", "texts", "directions", "sae")
-"""Settings that name a file, or a folder."""
+_PATHS = ("file", "texts", "directions")
+"""Settings that name a file."""
 
 
 def settings_of(path: str | None, texts_file: str | None = None) -> dict[str, Any]:
@@ -51,20 +50,15 @@ def checked_config(config: Any) -> dict[str, str]:
     if path:
         files["directions"] = digest(Path(path)) or ""
         check_directions(Path(path), getattr(config, "conditions", ()))
-    if getattr(config, "sae", None) is not None:
-        from agentsignals_lab.residual import public_sae  # noqa: PLC0415  (NumPy is of an extra)
-
-        files |= public_sae.checked(Path(config.sae))
     return files
 
 
 def begin_experiment(folder: Path, asked: Config, model: ResidualModel, seed: int, files: dict[str, str]) -> Run:
     """Opens an experiment's run in a new folder, or goes on with it."""
-    tier = "default" if "default" in sandbox.tiers() else "none"  # as `Confinement` has it
     settings: dict[str, Any] = msgspec.to_builtins(asked.settings)
     # By name alone: what is in a file is told by its hash, and where it lies is nobody's setting.
     for table in (settings, settings.get("setting")):
         for key in _PATHS:
             if table and table.get(key):
                 table[key] = Path(table[key]).name
-    return Run.open(folder, Config(asked.experiment, settings), manifest(card_of(model), seed, tier, files))
+    return Run.open(folder, Config(asked.experiment, settings), manifest(card_of(model), seed, files))

@@ -18,12 +18,10 @@ from agentsignals_lab.coding_tasks import Task
 from agentsignals_lab.coding_tasks.chosen import chosen_tasks, files_of, task_files
 from agentsignals_lab.condition_files import check_directions, read_conditions, wording_of
 from agentsignals_lab.conditions import BASELINE, Condition, beside
-from agentsignals_lab.evaluation.case_runs import Confinement
 from agentsignals_lab.residual.interface import Calibration, Loading, Prompt, ResidualModel, Writer
 from agentsignals_lab.retry.loop import Plan, Steered
 from agentsignals_lab.retry.wording import Words, after_a_failure
 from agentsignals_lab.runs import Config, Manifest, Row, Run, packages
-from agentsignals_lab.sandbox import Tier
 
 if TYPE_CHECKING:
     from agentsignals_lab.directions import DirectionSet
@@ -62,8 +60,6 @@ class Asked(Struct, frozen=True, kw_only=True):
     temperature: float = 0.2
     max_new_tokens: int = 360
     seed: int = 13
-    tier: Tier = "default"
-    allow_weak: bool = False
     """Runs answers in whatever sandbox there is."""
     wording: str = "plain"
 
@@ -117,14 +113,14 @@ def card_of(model: ResidualModel) -> dict[str, Any]:
     return card
 
 
-def manifest(card: dict[str, Any], seed: int, tier: str, files: dict[str, str] | None = None) -> Manifest:
+def manifest(card: dict[str, Any], seed: int, files: dict[str, str] | None = None) -> Manifest:
     """Return the manifest of a run beginning now."""
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return Manifest(
         model=card,
         evaluator=EVALUATOR,
         texts=texts.fingerprint(),
-        sandbox=tier,
+        sandbox=sandbox.TIER,
         seed=seed,
         packages=packages(),
         started_at=now,
@@ -134,8 +130,8 @@ def manifest(card: dict[str, Any], seed: int, tier: str, files: dict[str, str] |
 
 def begin(folder: Path, asked: Asked, card: dict[str, Any]) -> Begun:
     """Opens a retry loop's run in a new folder, or goes on with it. LabError for what is not there or does not fit;
-    SandboxError when this machine has no such tier: before a model answers anything."""
-    tier = sandbox.call("def f():\n    pass\n", "f", [()], tier=asked.tier, allow_weak=asked.allow_weak).tier
+    SandboxError when this machine has no sandbox: before a model answers anything."""
+    sandbox.require()
     if asked.samples < 1 or asked.attempts < 1:
         raise LabError("No samples or no attempts were asked for.", "One of each at least.")
     chosen = chosen_tasks(asked.tasks, asked.variants, asked.seed)
@@ -155,7 +151,6 @@ def begin(folder: Path, asked: Asked, card: dict[str, Any]) -> Begun:
         max_new_tokens=asked.max_new_tokens,
         temperature=asked.temperature,
         seed=asked.seed,
-        inside=Confinement(tier=asked.tier, allow_weak=asked.allow_weak),
     )
     settings: dict[str, Any] = {
         "tasks": [task.key for task in chosen],
@@ -172,7 +167,7 @@ def begin(folder: Path, asked: Asked, card: dict[str, Any]) -> Begun:
         settings |= {"tones": msgspec.to_builtins(file.tones), "words": msgspec.to_builtins(file.words or Words())}
     files = task_files(asked.tasks)
     hashes = files_of(asked.tasks)
-    run = Run.open(folder, Config("retry_loop", settings), manifest(card, asked.seed, tier, hashes))
+    run = Run.open(folder, Config("retry_loop", settings), manifest(card, asked.seed, hashes))
     run.keep_tasks(task for read in files.values() for task in read.tasks)
     left_out = {name: len(read.left_out) for name, read in files.items() if read.left_out}
     return Begun(run=run, plan=plan, tasks=chosen, conditions=conditions, samples=asked.samples, left_out=left_out)

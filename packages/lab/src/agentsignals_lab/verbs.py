@@ -55,7 +55,7 @@ def inventory(families: str | None) -> dict[str, Any]:
         "experiments": experiments.NAMES,
         "families": dict(Counter(task.family for task in tasks())),
         "wordings": list(WORDINGS),
-        "sandbox": list(sandbox.tiers()),
+        "sandbox": [sandbox.missing() or "bubblewrap"],
         "not_installed": [name for name in _EXTRA if find_spec(name) is None],
     }
     if families is not None:
@@ -234,8 +234,6 @@ def run_agent(options: argparse.Namespace) -> int:
         temperature=options.temperature,
         max_new_tokens=options.max_new_tokens,
         seed=options.seed,
-        tier=options.tier,
-        allow_weak=options.allow_weak_sandbox,
         wording=options.wording,
     )
     run_setup.checked(asked)  # before a model is loaded, which takes a while

@@ -17,11 +17,10 @@ from agentsignals.errors import LabError
 from agentsignals.model import Absent
 
 from agentsignals_lab.coding_tasks import Case, Task
-from agentsignals_lab.evaluation.case_runs import Confinement, run
 from agentsignals_lab.evaluation.evaluator import evaluate
 from agentsignals_lab.evaluation.extraction import parsed
 from agentsignals_lab.evaluation.markers import legacy_markers, legacy_score
-from agentsignals_lab.sandbox import Failed, Limits, Result, shown
+from agentsignals_lab.sandbox import Failed, Limits, Result, call, shown
 from published_emotion_study import TASKS, Run, runs, with_lists
 
 EVALUATORS = ("1", "legacy-first", "legacy-last")
@@ -32,7 +31,7 @@ BUILTINS = (
     "list", "map", "max", "min", "range", "round", "set", "sorted", "str", "sum", "tuple", "zip",
 )  # fmt: skip
 """All that the published evaluators let code use."""
-_CONFINED = Confinement(limits=Limits(cpu_s=2, wall_s=2.0))
+_LIMITS = Limits(cpu_s=2, wall_s=2.0)
 """A published suite had two seconds."""
 _MOST_LINES = 1_000
 """Each prefix of lines is parsed, which takes the square of their number; published answers have under 100."""
@@ -107,7 +106,7 @@ def evaluate_legacy(task: Task, answer: str, evaluator: str) -> Judged:
 def _suite_error(source: str, function: str, cases: tuple[Case, ...]) -> str:
     """Return the error of the first case that fails, as the published evaluators word it; empty when all pass."""
     shim = _SHIM.format(names=BUILTINS, source=source, name=function)
-    results = run(shim, "_call", [case.args for case in cases], _CONFINED).results
+    results = call(shim, "_call", [case.args for case in cases], _LIMITS).results
     return next(
         (error for result, case in zip(results, cases, strict=True) if (error := _case_error(result, case))), ""
     )

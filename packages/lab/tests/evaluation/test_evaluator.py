@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from agentsignals_lab import sandbox
 from agentsignals_lab.coding_tasks import task
 from agentsignals_lab.evaluation import case_runs
-from agentsignals_lab.evaluation.case_runs import Confinement
 from agentsignals_lab.evaluation.evaluator import evaluate
 from agentsignals_lab.evaluation.extraction import extract
 from agentsignals_lab.evaluation.verdict import one_evaluator
@@ -84,12 +83,12 @@ def test_whose_fault_it_is(body: str) -> None:
     found = evaluate(
         task("safe_divide"),
         f"def safe_divide(a, b):\n    {body}",
-        Confinement(limits=Limits(wall_s=1.0)),
+        Limits(wall_s=1.0),
     )
     assert found.error_class == wanted
     assert said in found.error
     assert found.task_pass is (wanted == "none")
-    assert (found.evaluator, found.tier) == ("1", "default")
+    assert (found.evaluator, found.tier) == ("1", "strict")
 
 
 def test_a_module_that_fails_while_it_loads_is_none_of_the_functions_fault_but_the_models() -> None:
@@ -120,9 +119,9 @@ def test_expected_values_never_go_in(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     real = sandbox.call
 
-    def listening(source: str, function: str, inputs: Any, **more: Any) -> Any:
+    def listening(source: str, function: str, inputs: Any, *more: Any) -> Any:
         seen.append(repr((source, function, inputs)))
-        return real(source, function, inputs, **more)
+        return real(source, function, inputs, *more)
 
     monkeypatch.setattr(case_runs.sandbox, "call", listening)
     evaluate(task("normalize_codes"), "def normalize_codes(codes):\n    return codes")

@@ -9,12 +9,11 @@ from agentsignals.errors import LabError
 from msgspec.structs import replace
 
 from agentsignals_lab.coding_tasks import task
-from agentsignals_lab.evaluation import conduct
-from agentsignals_lab.evaluation.conduct import import_mistakes, off_task, recovery
 from agentsignals_lab.evaluation.evaluator import evaluate
 from agentsignals_lab.evaluation.extraction import extract
 from agentsignals_lab.evaluation.hardcoding import hardcoding
 from agentsignals_lab.evaluation.markers import legacy_markers, legacy_score, prose_markers, prose_of
+from agentsignals_lab.evaluation.verdict import recovery
 
 ROMAN, DIVIDE = task("to_roman"), task("safe_divide")
 
@@ -49,45 +48,6 @@ def test_a_guard_is_no_hardcoding_but_both_arguments_of_a_case_are() -> None:
     assert hardcoding(DIVIDE, pair).compared == 1
     empty = "def free_gaps(busy, start, end):\n    if not busy: return [[start, end]]\n    return []"
     assert not hardcoding(task("free_gaps"), empty).flagged
-
-
-@pytest.mark.parametrize(("source", "missing", "foreign"), [
-    ("def f(x):\n    return Counter(x)", ("Counter",), ()),
-    ("from collections import Counter\ndef f(x):\n    return Counter(x)", (), ()),
-    ("def f(x):\n    return math.sqrt(re.x)", ("math", "re"), ()),
-    ("import numpy as np\ndef f(x):\n    return np.sum(x)", (), ("numpy",)),
-    ("def f(date):\n    field = date\n    return field", (), ()),
-    ("def f(x):\n    return helper(x)", (), ()),
-    ("import os.path\ndef f(x):\n    return os.path", (), ()),
-    ("def f(x:", (), ()),
-])  # fmt: skip
-def test_import_mistakes(source: str, missing: tuple[str, ...], foreign: tuple[str, ...]) -> None:
-    found = import_mistakes(source)
-    assert (found.missing, found.foreign) == (missing, foreign)
-
-
-def test_fixation_on_tests_counts_words_asserts_and_copied_cases() -> None:
-    answer = f"These tests must pass, all the tests.\n```python\n{ROMAN.reference}\nassert to_roman(3) == 'III'\n```"
-    source = f"{ROMAN.reference}\nassert to_roman(3) == 'III'\n"
-    found = conduct.test_fixation(ROMAN, answer, source)
-    assert found.mentions_per_100_words == pytest.approx(200 / 7)
-    assert (found.writes_tests, found.cases_copied) == (True, 1)
-    plain = conduct.test_fixation(ROMAN, f"```python\n{ROMAN.reference}```", ROMAN.reference)
-    assert (plain.mentions_per_100_words, plain.writes_tests, plain.cases_copied) == (None, False, 0)
-    copied = conduct.test_fixation(ROMAN, "All these tests must pass.", "", prompt="Now all these tests must pass here")
-    assert copied.mentions_per_100_words is None
-
-
-@pytest.mark.parametrize(("answer", "how"), [
-    (ROMAN.reference, ""),
-    ("She walked into the storm.", "no_code"),
-    ("def other(x):\n    return x", "other_function"),
-    ("- args=(1,) -> 'I'\n- args=(2,) -> 'II'\nAttempt 2 failed visible tests.", "imitates_prompt"),
-    ("def to_roman(n:", ""),
-    ("", "no_code"),
-])  # fmt: skip
-def test_leaving_the_task(answer: str, how: str) -> None:
-    assert off_task(answer, extract(answer, "to_roman")) == how
 
 
 def test_recovery_over_attempts() -> None:
@@ -158,6 +118,5 @@ def test_hostile_text_costs_little(text: str) -> None:
     legacy_markers(text)
     prose_markers(text, prompt=text[:20_000])
     found = extract(text, "to_roman")
-    off_task(text, found)
     hardcoding(ROMAN, found.source)
     assert time.process_time() - began < 3

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra lab)"
 pytest.importorskip("transformers", reason="transformers is not installed (extra lab)")
 
 from agentsignals_lab.coding_tasks import hardcoded  # noqa: E402
-from agentsignals_lab.experiments import effects, emotion_anchors, patching  # noqa: E402  (after the check above)
+from agentsignals_lab.experiments import grid  # noqa: E402  (after the check above)
 from agentsignals_lab.experiments.chosen_setting import setting  # noqa: E402
 from agentsignals_lab.experiments.setting import SettingConfig, place  # noqa: E402
 from agentsignals_lab.residual.interface import Add, Message, Piece  # noqa: E402
@@ -65,17 +65,18 @@ def test_one_feedback_of_three_is_in_the_high_tone_where_anchors_are_looked_for(
 
 
 def test_stretches_of_unlike_length_are_left_out_of_patching_and_counted(tmp_path: Path) -> None:
-    config = {"setting": {"name": "functions", "tasks": 2}, "places": ["feedback", "decision"], "layers": [1]}
-    run = tiny.ran(tmp_path / "r", "patching", config)
-    told = {(row.place, row.way): row for row in run.table("patches", patching.PatchRow).rows}
-    assert (told["feedback", "denoise"].unfit, told["feedback", "denoise"].recovered) == (2, None)
+    few = {"setting": {"name": "functions", "tasks": 2}}
+    config = {**few, "interventions": ["patch"], "places": ["feedback", "decision"], "layers": [1]}
+    run = tiny.ran(tmp_path / "r", "grid", config)
+    told = {(row.place, row.source): row for row in run.table("cells", grid.CellRow).rows}
+    assert (told["feedback", "denoise"].unfit, told["feedback", "denoise"].effect) == (2, None)
     assert (told["decision", "denoise"].unfit, told["decision", "denoise"].n) == (0, 2)
 
 
-def test_experiments_run_on_function_tasks(tmp_path: Path) -> None:
+def test_the_grid_runs_on_function_tasks(tmp_path: Path) -> None:
     few = {"setting": {"name": "functions", "tasks": 2}}
-    run = tiny.ran(tmp_path / "s", "suppression", {**few, "places": ["feedback"]})
-    assert {row.unit for row in run.table("effects", effects.EffectRow).rows} == {setting(tiny.model(), ASKED).unit}
-    run = tiny.ran(tmp_path / "a", "emotion_anchors", {**few, "ignore": 0})
-    units = {row.unit for row in run.table("anchors", emotion_anchors.AnchorRow).rows}
+    run = tiny.ran(tmp_path / "s", "grid", {**few, "interventions": ["suppress"], "places": ["sentences"]})
+    rows = run.table("effects", grid.EffectRow).rows
+    assert {row.unit for row in rows} == {setting(tiny.model(), ASKED).unit}
+    units = {row.condition.split("/")[-1] for row in rows if "/" in row.condition}
     assert units == {"attempt 0", "attempt 1", "attempt 2", "0", "1", "2"}

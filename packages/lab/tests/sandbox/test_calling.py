@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -21,17 +20,12 @@ import pytest
 from agentsignals.errors import SandboxError
 
 from agentsignals_lab import sandbox
-from agentsignals_lab.sandbox import capability, syscalls
-from agentsignals_lab.sandbox.outcome import Capabilities, Layer
-from agentsignals_lab.sandbox.removal import remove_folder
+from agentsignals_lab.sandbox import confinement, syscalls
 
 SRC = Path(sandbox.__file__).parents[2]
 
 
-def needs_default() -> None:
-    missing = sandbox.capabilities().missing(capability.WHOLE["default"])
-    if missing:
-        pytest.skip(f"the default sandbox is not to be had here: {missing}")
+pytestmark = pytest.mark.skipif(bool(sandbox.missing()), reason=f"there is no sandbox here: {sandbox.missing()}")
 
 
 def kinds(outcome: sandbox.Outcome) -> list[str]:
@@ -39,7 +33,6 @@ def kinds(outcome: sandbox.Outcome) -> list[str]:
 
 
 def test_each_input_has_its_answer() -> None:
-    needs_default()
     source = "def f(x, y=1):\n if x == 2:\n  raise KeyError('two')\n return [x, y]"
     outcome = sandbox.call(source, "f", [(1,), (2,), (3, "z")])
     assert outcome.results == (
@@ -51,20 +44,14 @@ def test_each_input_has_its_answer() -> None:
     assert outcome.wall_s < 5
 
 
-@pytest.mark.parametrize("tier", ["default", "strict"])
-def test_cpu_time_is_the_code_s_own(tier: sandbox.Tier) -> None:
-    if tier not in sandbox.tiers():
-        pytest.skip(f"the {tier} sandbox is not to be had here")
+def test_cpu_time_is_the_code_s_own() -> None:
     source = "import time\ndef f(s):\n end = time.process_time() + s\n while time.process_time() < end: pass"
-    used = sandbox.call(source, "f", [(0.5,)], sandbox.Limits(wall_s=20), tier).cpu_s
-    assert used is not None and 0.45 < used < 0.9
-    unknown = sandbox.call("import os\nos._exit(1)", "f", [(1,)], tier=tier)
-    assert unknown.failure is None and kinds(unknown) == ["exited"]
-    assert (unknown.cpu_s is None) is (tier == "strict")
+    used = sandbox.call(source, "f", [(0.5,)], sandbox.Limits(wall_s=20)).cpu_s
+    assert used is not None and 0.4 < used < 1
+    assert sandbox.call("import os\nos._exit(1)", "f", [(1,)]).cpu_s is None
 
 
 def test_the_call_that_ends_the_process_gets_the_blame() -> None:
-    needs_default()
     source = "import os\ndef f(x):\n if x == 1: os._exit(3)\n return x"
     outcome = sandbox.call(source, "f", [(0,), (1,), (2,)])
     assert kinds(outcome) == ["value", "exited", "not_reached"]
@@ -72,7 +59,6 @@ def test_the_call_that_ends_the_process_gets_the_blame() -> None:
 
 @pytest.mark.slow
 def test_time_used_up_in_one_call_leaves_the_answers_before() -> None:
-    needs_default()
     source = "def f(x):\n while x: pass\n return x"
     outcome = sandbox.call(source, "f", [(0,), (1,), (0,)], sandbox.Limits(cpu_s=1, wall_s=3))
     assert kinds(outcome) == ["value", "timeout", "not_reached"]
@@ -90,7 +76,6 @@ def test_time_used_up_in_one_call_leaves_the_answers_before() -> None:
     ],
 )
 def test_source_that_does_not_load_fails_every_input_alike(source: str, kind: str, type_: str, line: int) -> None:
-    needs_default()
     for inputs in ([], [(1,), (2,)]):
         outcome = sandbox.call(source, "f", inputs)
         assert outcome.failure is not None
@@ -103,7 +88,6 @@ def test_source_that_does_not_load_fails_every_input_alike(source: str, kind: st
 @pytest.mark.parametrize("pause_s", [0, 0.05], ids=["read with the answers", "read alone"])
 def test_answers_are_taken_in_their_order_only(line: object, pause_s: float) -> None:
     """However the bytes come apart, and whatever number the pipe has: here many files are open before it."""
-    needs_default()
     said = json.dumps(line).encode() + b"\n"
     source = (
         f"import os, time\nfor n in range(3, 4096):\n try: os.write(n, {said!r})\n"
@@ -117,25 +101,20 @@ def test_answers_are_taken_in_their_order_only(line: object, pause_s: float) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tier", ["default", "strict"])
-def test_the_package_may_lie_among_temporary_files(tier: sandbox.Tier, tmp_path: Path) -> None:
-    if tier not in sandbox.tiers():
-        pytest.skip(f"the {tier} sandbox is not to be had here")
+def test_the_package_may_lie_among_temporary_files(tmp_path: Path) -> None:
     shutil.copytree(SRC / "agentsignals_lab", tmp_path / "agentsignals_lab")
-    program = f"from agentsignals_lab import sandbox; print(sandbox.__file__, sandbox.call('def f(x): return 7 * x', 'f', [(6,)], tier={tier!r}).results)"  # noqa: E501 - a program
+    program = "from agentsignals_lab import sandbox; print(sandbox.__file__, sandbox.call('def f(x): return 7 * x', 'f', [(6,)]).results)"  # noqa: E501 - a program
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{Path(agentsignals.__file__).parents[1]}"}
     said = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert str(tmp_path) in said.stdout and "42" in said.stdout, said.stderr
 
 
 def test_a_main_block_does_not_run() -> None:
-    needs_default()
     outcome = sandbox.call("def f(x): return x\nif __name__ == '__main__': raise SystemExit", "f", [(1,)])
     assert outcome.results == (sandbox.Returned(1),)
 
 
 def test_every_input_type_arrives_as_it_is() -> None:
-    needs_default()
     given = ((1, 2), {3}, frozenset({4}), {5: [6]}, b"7", 8j, None, "\ud800")
     source = "def f(*a): return [type(x).__name__ for x in a], a"
     [result] = sandbox.call(source, "f", [given]).results
@@ -144,19 +123,16 @@ def test_every_input_type_arrives_as_it_is() -> None:
 
 
 def test_an_input_that_is_no_data_is_our_own_mistake() -> None:
-    needs_default()
     with pytest.raises(SandboxError, match="can't be handed over"):
         sandbox.call("def f(x): return x", "f", [(object(),)])
 
 
 def test_the_order_of_a_set_is_the_same_on_every_run() -> None:
-    needs_default()
     source = "def f(x): return list(set('abcdefghij'))"
     assert len({str(sandbox.call(source, "f", [(1,)]).results) for _ in range(3)}) == 1
 
 
 def test_what_it_prints_is_kept_in_part() -> None:
-    needs_default()
     source = (
         "import sys\ndef f(x):\n sys.stdout.buffer.write(b'out \\xff\\n')\n sys.stderr.write('err')\n print('x' * 3990)"
     )
@@ -165,7 +141,6 @@ def test_what_it_prints_is_kept_in_part() -> None:
 
 
 def test_many_at_once_do_not_disturb_each_other() -> None:
-    needs_default()
     got: dict[int, object] = {}
 
     def one(n: int) -> None:
@@ -180,7 +155,6 @@ def test_many_at_once_do_not_disturb_each_other() -> None:
 
 
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    needs_default()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = set(Path("/proc/self/fd").iterdir())
     for source in ("def f(x): open('a', 'w').write('x')", "def f(x):\n import os\n os._exit(1)", "def f("):
@@ -189,36 +163,14 @@ def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert set(Path("/proc/self/fd").iterdir()) == before
 
 
-def test_any_folder_can_be_removed_and_no_link_is_followed(tmp_path: Path) -> None:
-    top, kept = tmp_path / "top", tmp_path / "kept"
-    top.mkdir()
-    kept.mkdir()
-    (kept / "file").touch()
-    (top / "link").symlink_to(kept)
-    here = os.open(top, os.O_RDONLY)
-    for _ in range(1500):  # deeper than paths may be long, and than Python recurses
-        os.mkdir("nested", dir_fd=here)
-        inner = os.open("nested", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = inner
-    os.close(here)
-    (top / "shut").mkdir(mode=0o000)
-    remove_folder(top)
-    assert not top.exists()
-    assert (kept / "file").exists()
-
-
-@pytest.mark.parametrize("tier", ["default", "strict"])
-def test_it_dies_with_whoever_started_it(tier: sandbox.Tier) -> None:
-    if tier not in sandbox.tiers():
-        pytest.skip(f"the {tier} sandbox is not to be had here")
+def test_it_dies_with_whoever_started_it() -> None:
     asleep = "import time\ndef f(x): time.sleep(60)"
-    program = f"from agentsignals_lab import sandbox; sandbox.capabilities(); print('.', flush=True); sandbox.call({asleep!r}, 'f', [(1,)], sandbox.Limits(wall_s=60), {tier!r})"  # noqa: E501 - a program
+    program = f"from agentsignals_lab import sandbox; sandbox.missing(); print('.', flush=True); sandbox.call({asleep!r}, 'f', [(1,)], sandbox.Limits(wall_s=60))"  # noqa: E501 - a program
     starter = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
     assert starter.stdout is not None and starter.stdout.readline()
     within = time.monotonic() + 20
     children: list[psutil.Process] = []
-    while time.monotonic() < within and len(children) < (3 if tier == "strict" else 1):
+    while time.monotonic() < within and len(children) < 3:
         children = psutil.Process(starter.pid).children(recursive=True)
         time.sleep(0.2)
     assert children
@@ -228,54 +180,35 @@ def test_it_dies_with_whoever_started_it(tier: sandbox.Tier) -> None:
     assert alive == []
 
 
+def test_a_program_runs_on_its_files_changes_none_and_has_no_network() -> None:
+    assert sandbox.exit_code({"a/x.txt": "7"}, ["grep", "-q", "7", "a/x.txt"]) == 0
+    assert sandbox.exit_code({"x.txt": "7"}, ["grep", "-q", "8", "x.txt"]) == 1
+    assert sandbox.exit_code({"x.txt": "7"}, ["sh", "-c", "echo 8 > x.txt"]) != 0
+    assert sandbox.exit_code({"x.txt": "7"}, ["sh", "-c", "echo 8 > $HOME/x && test -e $HOME/x"]) == 0
+    code = "import socket; socket.create_connection(('127.0.0.1', 9), 1)"
+    assert sandbox.exit_code({}, ["python3", "-c", code]) == 1
+    assert sandbox.exit_code({}, ["test", "-e", str(Path(__file__).resolve())]) == 1
+    assert sandbox.exit_code({}, ["sleep", "9"], sandbox.Limits(wall_s=0.5)) is None
+    assert sandbox.exit_code({}, ["no-such-program"]) == 127
+    with pytest.raises(SandboxError, match="leaves the folder"):
+        sandbox.exit_code({"../x": ""}, ["true"])
+
+
 # What a machine lacks
 
 
-def pretend(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
-    layers = tuple(Layer(n, "not on this machine" if n in missing else "") for n in capability.LAYERS)
-    monkeypatch.setattr(capability, "capabilities", lambda: Capabilities(layers, 0, sys.executable))
-
-
-@pytest.mark.parametrize(
-    ("tier", "missing", "told"),
-    [
-        ("default", ["landlock"], "landlock"),
-        ("default", ["seccomp"], "seccomp"),
-        ("strict", ["bubblewrap"], "bubblewrap"),
-        ("rlimits", [], "Resource limits alone"),
-    ],
-)
-def test_untrusted_code_is_not_run_with_less_than_asked_for(
-    monkeypatch: pytest.MonkeyPatch, tier: sandbox.Tier, missing: list[str], told: str
-) -> None:
-    pretend(monkeypatch, *missing)
-    with pytest.raises(SandboxError, match=told) as refused:
-        sandbox.call("def f(x): return x", "f", [(1,)], tier=tier)
-    assert "allow_weak" in refused.value.hint
-
-
-def test_less_is_run_when_told_and_recorded_as_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, "landlock", "bubblewrap", "namespaces")
-    outcome = sandbox.call("def f(x): return x", "f", [(1,)], allow_weak=True)
-    assert outcome.tier == "rlimits"
-    assert "landlock" not in outcome.layers
+def test_code_is_not_run_without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confinement, "missing", lambda: "bwrap is not installed")
+    with pytest.raises(SandboxError, match="bwrap is not installed") as refused:
+        sandbox.call("def f(x): return x", "f", [(1,)])
+    assert "apt install bubblewrap" in refused.value.hint
 
 
 def test_a_lock_that_fails_at_the_last_moment_runs_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    needs_default()
-    monkeypatch.setattr(capability, "_filter", lambda _: [(6, 0, 0, 0)] * 5000)  # longer than the kernel takes
+    monkeypatch.setattr(confinement, "_filter", lambda _: [(6, 0, 0, 0)] * 5000)  # longer than the kernel takes
     with pytest.raises(SandboxError, match=r"nothing was run.*seccomp"):
         sandbox.call(f"open({str(tmp_path / 'mark')!r}, 'w')", "f", [(1,)])
     assert not (tmp_path / "mark").exists()
-
-
-def test_a_lock_that_ends_the_process_is_told_and_the_others_still_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    needs_default()
-    fatal = [(6, 0, 0, 0x80000000)]  # kill at the first system call
-    monkeypatch.setattr(capability, "_filter", lambda _: fatal)
-    had = capability.capabilities.__wrapped__()
-    assert not had.has("seccomp")
-    assert had.has("landlock") and had.has("rlimits")
 
 
 def test_numbers_of_system_calls_are_the_kernel_s() -> None:
@@ -307,11 +240,10 @@ from tests.sandbox.attacks import CONTROLS, FILES, LIES, NETWORK, PROCESSES
 from tests.sandbox.world import World
 world = World(Path(sys.argv[1]))
 attacks = [*LIES, *FILES, *PROCESSES, *NETWORK]
-said = {t: {a.name: [world.attacked(a, t), sorted(a.refused)] for a in attacks} for t in sandbox.tiers()[:-1]}
-for t in said:
-    for name, (source, expected) in CONTROLS.items():
-        [result] = sandbox.call(source, "f", [(2,)], sandbox.Limits(wall_s=10), t).results
-        said[t][name] = [str(getattr(result, "value", result) == expected), ["True"]]
+said = {a.name: [world.attacked(a), sorted(a.refused)] for a in attacks}
+for name, (source, expected) in CONTROLS.items():
+    [result] = sandbox.call(source, "f", [(2,)], sandbox.Limits(wall_s=10)).results
+    said[name] = [str(getattr(result, "value", result) == expected), ["True"]]
 json.dump(said, sys.stdout)
 """
 
@@ -321,7 +253,6 @@ json.dump(said, sys.stdout)
     getattr(os, "getuid", lambda: 1)() != 0, reason="only root can become nobody; else all tests are this"
 )
 def test_it_holds_for_a_user_without_rights(tmp_path_factory: pytest.TempPathFactory) -> None:
-    needs_default()
     import msgspec  # noqa: PLC0415 - where it lies matters, for a Python that has it not
 
     packages = (sandbox.__path__[0], __file__, agentsignals.__file__, msgspec.__file__)
@@ -350,15 +281,5 @@ def test_it_holds_for_a_user_without_rights(tmp_path_factory: pytest.TempPathFac
         said = json.loads(ended.stdout or "{}")
     finally:
         shutil.rmtree(folder)
-    assert "default" in said, ended.stderr
-    wrong = {(t, name): got for t, all_ in said.items() for name, (got, refused) in all_.items() if got not in refused}
-    assert wrong == {}
-
-
-def test_this_machine_is_told_as_it_is() -> None:
-    had = sandbox.capabilities()
-    assert [layer.name for layer in had.layers] == list(capability.LAYERS)
-    assert had is sandbox.capabilities()
-    if platform.system() == "Linux" and had.has("landlock"):
-        assert had.landlock_abi >= 1
-    assert all(not had.missing(capability.WHOLE[tier]) for tier in sandbox.tiers())
+    assert said, ended.stderr
+    assert {name: got for name, (got, refused) in said.items() if got not in refused} == {}

@@ -34,6 +34,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        folder.mkdir(exist_ok=True)
         self.mark = folder / "mark"
         self.secret = folder / "secret"
         self.secret.write_text("the secret", "utf-8")
@@ -68,11 +69,11 @@ class World:
             source = source.replace(name, str(value))
         return source
 
-    def attacked(self, attack: Attack, tier: sandbox.Tier) -> str:
+    def attacked(self, attack: Attack) -> str:
         """What came of it: `reached`, or the type of the exception or kind of the failure that it ended with."""
         self.mark.unlink(missing_ok=True)
         before = self.connections
-        outcome = sandbox.call(self.told(attack.source), "f", [(2,)], attack.limits, tier, allow_weak=tier == "rlimits")
+        outcome = sandbox.call(self.told(attack.source), "f", [(2,)], attack.limits)
         if "later" in attack.name:
             time.sleep(0.7)
         [result] = outcome.results

@@ -12,9 +12,10 @@ from agentsignals.errors import LabError
 
 from agentsignals_lab.coding_tasks import PUBLISHED, Case, Task, examples, hardcoded, task, tasks, variant, words
 from agentsignals_lab.coding_tasks.variants import changed
-from agentsignals_lab.evaluation.case_runs import Confinement, agrees, run_cases
+from agentsignals_lab.evaluation.case_runs import agrees, run_cases
 from agentsignals_lab.evaluation.evaluator import evaluate
 from agentsignals_lab.evaluation.hardcoding import hardcoding
+from agentsignals_lab.sandbox import Limits
 from tests.conftest import some
 
 ALL = tasks()
@@ -44,7 +45,7 @@ def test_there_are_at_least_sixty_with_the_published_names_among_them() -> None:
 @pytest.mark.parametrize("name", some(NAMES, 8))
 def test_a_reference_solution_passes_everything_in_the_sandbox(name: str) -> None:
     (one,) = tasks([name])
-    found = evaluate(one, f"```python\n{one.reference}```", Confinement())
+    found = evaluate(one, f"```python\n{one.reference}```")
     assert (found.task_pass, found.error) == (True, "")
     assert (found.visible_passed, found.hidden_passed) == (len(one.visible), len(one.hidden))
 
@@ -95,7 +96,7 @@ def test_a_one_off_is_passed_by_who_knows_the_cases_and_that_is_cheating_while_n
     assert (found.visible_pass, found.hidden_pass) == (True, False)
     assert hardcoding(one_off, "def to_roman(number): ...", found).cheated
     assert not hardcoding(task("to_roman"), "def to_roman(number): ...", found).cheated
-    suite = run_cases(hardcoded(conflicting), "to_roman", conflicting.visible, Confinement())
+    suite = run_cases(hardcoded(conflicting), "to_roman", conflicting.visible, Limits())
     assert suite.passed == len(conflicting.visible) - 1
 
 

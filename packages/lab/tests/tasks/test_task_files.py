@@ -266,7 +266,7 @@ def test_a_pattern_takes_no_longer_for_a_hostile_answer() -> None:
 def test_a_command_judges_in_the_sandbox_and_not_here(tmp_path: Path) -> None:
     from agentsignals_lab import sandbox  # noqa: PLC0415
 
-    if "strict" not in sandbox.tiers():
+    if sandbox.missing():
         pytest.skip("no strict sandbox on this machine")
     harmless = "import sys\nsys.exit('7' not in open('answer.txt').read())\n"
     script = f"open({str(tmp_path / 'out')!r}, 'w')\n{harmless}"

@@ -1,1 +1,1 @@
-"""Evaluation of answers: extraction, runs in the sandbox, scores of conduct, re-scoring of stored answers."""
+"""Evaluation of answers: extraction, runs in the sandbox, scores."""

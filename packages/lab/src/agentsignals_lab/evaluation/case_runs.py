@@ -10,7 +10,7 @@ from msgspec import Struct
 from agentsignals_lab import sandbox
 from agentsignals_lab.coding_tasks import Case
 from agentsignals_lab.evaluation.verdict import ErrorClass
-from agentsignals_lab.sandbox import Failed, Limits, Outcome, Result, Returned, Tier, same, shown
+from agentsignals_lab.sandbox import Failed, Limits, Result, Returned, same, shown
 
 _LONGEST_ERROR = 300
 _CLASSES: dict[str, ErrorClass] = {
@@ -25,14 +25,6 @@ _CLASSES: dict[str, ErrorClass] = {
 }
 
 
-class Confinement(Struct, frozen=True):
-    """Confinement of untrusted code."""
-
-    tier: Tier = "default"
-    limits: Limits = Limits()
-    allow_weak: bool = False
-
-
 class Suite(Struct, frozen=True, kw_only=True):
     """Outcome of some cases, run in one process."""
 
@@ -41,7 +33,7 @@ class Suite(Struct, frozen=True, kw_only=True):
     error: str
     """Error of the first case that fails."""
     error_class: ErrorClass
-    tier: Tier | None
+    tier: str | None
     wall_s: float
 
     @property
@@ -50,17 +42,12 @@ class Suite(Struct, frozen=True, kw_only=True):
         return self.error_class == "none"
 
 
-def run(source: str, function: str, inputs: Sequence[tuple[Any, ...]], inside: Confinement) -> Outcome:
-    """One process's answers. SandboxError when it can't be locked in as asked; OSError when the machine has no room."""
-    return sandbox.call(source, function, inputs, limits=inside.limits, tier=inside.tier, allow_weak=inside.allow_weak)
-
-
-def run_cases(source: str, function: str, cases: Sequence[Case], inside: Confinement) -> Suite:
+def run_cases(source: str, function: str, cases: Sequence[Case], limits: Limits) -> Suite:
     """Runs the cases in a process of their own and compares here. An OSError of the machine is `infrastructure`."""
     if not cases:
         return Suite(results=(), passed=0, error="", error_class="none", tier=None, wall_s=0.0)
     try:
-        outcome = run(source, function, [case.args for case in cases], inside)
+        outcome = sandbox.call(source, function, [case.args for case in cases], limits)
     except OSError as problem:
         return Suite(
             results=(),
@@ -78,7 +65,7 @@ def run_cases(source: str, function: str, cases: Sequence[Case], inside: Confine
         passed=len(outcomes) - len(failed),
         error=error,
         error_class=error_class,
-        tier=outcome.tier,
+        tier=sandbox.TIER,
         wall_s=outcome.wall_s,
     )
 

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 from agentsignals_lab.coding_tasks import Task
-from agentsignals_lab.evaluation.case_runs import Confinement, run_cases
+from agentsignals_lab.evaluation.case_runs import run_cases
 from agentsignals_lab.evaluation.extraction import extract
 from agentsignals_lab.evaluation.text_checks import judged
 from agentsignals_lab.evaluation.verdict import ErrorClass, Verdict
+from agentsignals_lab.sandbox import Limits
 
 
-def evaluate(task: Task, answer: str, inside: Confinement | None = None, *, source: str | None = None) -> Verdict:
+def evaluate(task: Task, answer: str, limits: Limits | None = None, *, source: str | None = None) -> Verdict:
     """Evaluate an answer to a task.
 
     Args:
         answer: what the model wrote.
-        inside: how its code is locked in; the default tier.
+        limits: of its code.
         source: code to run instead of what is found in the answer.
 
     Raises:
-        SandboxError: this machine can't lock it in as asked.
+        SandboxError: this machine can't lock it in.
     """
     if not task.function:
         return judged(task, answer)
-    inside = inside or Confinement()
+    limits = limits or Limits()
     if source is None:
         extracted = extract(answer, task.function)
         if not extracted.valid:
             reason: ErrorClass = "invalid_python" if extracted.source else "no_function"
             return _none(task, extracted.source, reason)
         source = extracted.source
-    visible = run_cases(source, task.function, task.visible, inside)
-    hidden = run_cases(source, task.function, task.hidden, inside)
+    visible = run_cases(source, task.function, task.visible, limits)
+    hidden = run_cases(source, task.function, task.hidden, limits)
     ran = "infrastructure" not in (visible.error_class, hidden.error_class)
     first = hidden if visible.passes or hidden.error_class == "infrastructure" else visible
     return Verdict(

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from agentsignals_lab.coding_tasks import Check, Task
-from agentsignals_lab.coding_tasks.repository import lay_out
 from agentsignals_lab.coding_tasks.task_files import compiled
-from agentsignals_lab.evaluation.patches import LIMITS
 from agentsignals_lab.evaluation.verdict import Verdict
-from agentsignals_lab.sandbox import run_in_checkout
+from agentsignals_lab.sandbox import exit_code
 
 ANSWER = "answer.txt"
 """Where a command finds the answer, in its working folder."""
@@ -48,15 +44,10 @@ def _failures(checks: Sequence[Check], answer: str) -> list[str]:
 
 def _fails(check: Check, answer: str) -> bool:
     if check.command:
-        met = _exit_code(check, answer) == 0
+        files = {**check.files, ANSWER: answer.encode("utf-8", "replace").decode()}
+        met = exit_code(files, check.command) == 0
     elif check.pattern:
         met = compiled(check.pattern)(answer)
     else:
         met = answer.strip().casefold() == check.text.strip().casefold()
     return met == check.fails
-
-
-def _exit_code(check: Check, answer: str) -> int | None:
-    with tempfile.TemporaryDirectory(prefix="agentsignals-check-") as folder:
-        lay_out({**check.files, ANSWER: answer.encode("utf-8", "replace").decode()}, Path(folder))
-        return run_in_checkout(Path(folder), check.command, LIMITS).exit_code

@@ -22,14 +22,7 @@ Progress = Callable[[int, int], None]
 NAMES = {
     "directions": "directions of classes of texts by all recipes, with their controls and held-out AUROC by layer",
     "trajectory_probe": "projections by stage of a failure, stretch and sentence, as z over random directions",
-    "patching": "which layer and stretch carries the tone: the share of the outcome's difference that a patch moves",
-    "suppression": "what a tone does to the outcome, and what is left of that where feedback, tests or code are hidden",
-    "feedback_steering": "what steering at feedback tokens and at the decision does, against random directions",
-    "emotion_anchors": "which sentence or attempt of a prompt decides: left out, replaced, hidden, attended to",
-    "sampled_behaviour": "how often drawn answers hardcode or give up, by tone, along learnt and random directions",
-    "prediction": "whether projections before an attempt predict cheating or failure beyond what is plain to see",
-    "sae_features": "which features of a sparse autoencoder tell the tones apart, on tasks that chose none",
-    "repo_edit": "how an agent mends small repositories by tone and steering: hidden tests, edited tests, hardcoding",
+    "grid": "what steering, ablating, hiding and patching do by place, layer, dose, outcome; against random directions",
 }
 """Question of each in a line: told also where a requirement is not installed."""
 

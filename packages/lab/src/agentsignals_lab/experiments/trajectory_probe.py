@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from agentsignals_lab import directions
 from agentsignals_lab.directions import Array, DirectionSet, Recipe
-from agentsignals_lab.experiments import Progress, controls
+from agentsignals_lab.experiments import Progress
 from agentsignals_lab.experiments.chosen_setting import setting
 from agentsignals_lab.experiments.learning import by_recipe, calibrated, text_states
 from agentsignals_lab.experiments.setting import SettingConfig, chosen_layers
@@ -45,7 +45,7 @@ class ProbeRow(Row, frozen=True, kw_only=True):
     coordinate: float
     """In median norms of the layer, from the directions' centre."""
     z: float
-    """The coordinate over the standard deviation of those along random directions (`controls.spread`), whose mean is 0:
+    """The coordinate over the standard deviation of those along random directions, whose mean is 0:
     near 0, it lies there as it lies anywhere."""
     tokens: int
 
@@ -90,7 +90,8 @@ def _rows(
                 continue
             seen = here[kept].mean(axis=0) - made.centre[place]
             along = directions.unit(made.vectors[:, place]) @ seen
-            spread = controls.spread(seen)
+            # Of the coordinates along random directions: exact, for each of d axes holds as much of the length.
+            spread = float(np.linalg.norm(seen)) / float(np.sqrt(len(seen)))
             rows += [
                 ProbeRow(
                     stage=of[0],

@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from agentsignals_lab.coding_tasks import Task
 from agentsignals_lab.conditions import Condition
-from agentsignals_lab.evaluation.case_runs import Confinement
 from agentsignals_lab.evaluation.verdict import Verdict
 from agentsignals_lab.residual.interface import Calibration, Generation, Message, Piece, ResidualModel, Sampling
 from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals_lab.retry.scores import attempt_row, episode_row
 from agentsignals_lab.retry.wording import Wording
 from agentsignals_lab.runs import seed_of
+from agentsignals_lab.sandbox import Limits
 
 if TYPE_CHECKING:
     from agentsignals_lab.directions import DirectionSet
@@ -30,7 +30,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     temperature: float = 0.2
     top_p: float = 0.9
     seed: int = 13
-    inside: Confinement = Confinement()
+    limits: Limits = Limits()
+    """Of the code of one answer."""
     evaluating: int = max(1, (os.cpu_count() or 1) - 1)
     """Answers that are evaluated at a time, beside the writing. More than there are processors would make code slow
     that is stopped by the clock."""

@@ -70,7 +70,7 @@ class RetryLoop(NamedTuple):
         return sampling_of(self.plan, episode)
 
     def evaluate(self, episode: Episode, answer: Generation) -> Verdict:
-        return evaluate(episode.task, answer.text, self.plan.inside)
+        return evaluate(episode.task, answer.text, self.plan.limits)
 
     def take(self, episode: Episode, answer: Generation, verdict: Verdict) -> None:
         take(episode, answer, verdict, self.plan)

@@ -66,10 +66,6 @@ class AttemptRow(Row, frozen=True, kw_only=True):
     hidden_passed: int
     n_hidden: int
     hardcoded: bool
-    imports_missing: list[str]
-    off_task: str
-    test_mentions_per_100_words: float | None
-    writes_tests: bool
     marker_score: int
     """The published sum of seven counts on the raw text (`legacy`)."""
     frustration_per_100_words: float | None

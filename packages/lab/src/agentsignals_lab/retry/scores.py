@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentsignals_lab.coding_tasks import Task
-from agentsignals_lab.evaluation.conduct import import_mistakes, off_task, recovery, test_fixation
-from agentsignals_lab.evaluation.extraction import extract
 from agentsignals_lab.evaluation.hardcoding import hardcoding
 from agentsignals_lab.evaluation.markers import legacy_score, prose_markers
-from agentsignals_lab.evaluation.verdict import Verdict
+from agentsignals_lab.evaluation.verdict import Verdict, recovery
 from agentsignals_lab.residual.interface import Generation
 from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow
 
@@ -28,7 +26,6 @@ def attempt_row(  # noqa: PLR0913  (what a row is made of, named at the call)
 ) -> AttemptRow:
     """Scores one answer. `asked`: all that the model was told, whose words are not counted as its own."""
     hard = hardcoding(task, verdict.extracted, verdict)
-    fixation = test_fixation(task, answer.text, verdict.extracted, asked)
     prose = prose_markers(answer.text, verdict.extracted, asked)
     return AttemptRow(
         condition=condition,
@@ -54,10 +51,6 @@ def attempt_row(  # noqa: PLR0913  (what a row is made of, named at the call)
         hidden_passed=verdict.hidden_passed,
         n_hidden=verdict.n_hidden,
         hardcoded=hard.flagged,
-        imports_missing=list(import_mistakes(verdict.extracted).missing),
-        off_task=off_task(answer.text, extract(answer.text, task.function)) if task.function else "",
-        test_mentions_per_100_words=fixation.mentions_per_100_words,
-        writes_tests=fixation.writes_tests,
         marker_score=legacy_score(answer.text),
         frustration_per_100_words=prose.rate("frustration"),
         desperation_per_100_words=prose.rate("desperation"),

@@ -23,7 +23,7 @@ VERSION = 1
 _SCORED = (
     "attempt", "seed", "prompt_tokens", "tokens", "finish", "error", "error_class", "valid_python", "visible_pass",
     "hidden_pass", "full_pass", "visible_passed", "n_visible", "hidden_passed", "n_hidden", "hardcoded",
-    "imports_missing", "off_task", "test_mentions_per_100_words", "writes_tests", "marker_score",
+    "marker_score",
     "frustration_per_100_words", "desperation_per_100_words", "give_up_per_100_words", "source",
 )  # fmt: skip
 """Columns of an attempt that are not said in its messages. What differs between two runs of the same work, the time

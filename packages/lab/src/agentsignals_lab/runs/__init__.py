@@ -1,7 +1,7 @@
 """A run of an experiment on disk: what was asked, what it ran on, its rows; it can be stopped and goes on.
 
 RUN/config.json       the experiment and its settings
-RUN/manifest.json     model, versions, seeds, texts, evaluator, sandbox tier
+RUN/manifest.json     model, versions, seeds, texts, evaluator, sandbox
 RUN/rows/NAME.parquet rows (NAME.jsonl while they come)
 RUN/traces/           sessions that `analyze` reads
 RUN/tasks.jsonl       tasks that came from a file, as they were read
@@ -47,7 +47,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     texts: str
     """The fingerprint of the text sets."""
     sandbox: str
-    """The tier that model-written code ran in, or why none did."""
+    """The sandbox that model-written code ran in (`sandbox.TIER`)."""
     seed: int
     packages: dict[str, str]
     started_at: str
@@ -84,7 +84,7 @@ class Run:
         """Begins a run in a new or empty folder, or goes on with the same one.
 
         LabError when the folder holds something else, or a run of other settings, or of another model, evaluator, text
-        set, sandbox tier or seed: rows of two such never mix.
+        set, sandbox or seed: rows of two such never mix.
         """
         if (folder / "config.json").exists():
             before = cls.read(folder)

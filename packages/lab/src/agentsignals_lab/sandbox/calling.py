@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import tempfile
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from agentsignals.errors import SandboxError
 
-from agentsignals_lab.sandbox import bubblewrap, launch, process
-from agentsignals_lab.sandbox.capability import WHOLE, capabilities, choose, locks
+from agentsignals_lab.sandbox import confinement, process
 from agentsignals_lab.sandbox.inside import wire
-from agentsignals_lab.sandbox.outcome import Failed, FailureKind, Limits, Outcome, Result, Returned, Tier
-from agentsignals_lab.sandbox.removal import remove_folder
+from agentsignals_lab.sandbox.outcome import Failed, FailureKind, Limits, Outcome, Result, Returned
 
 STOPPED: dict[process.Stopped, tuple[FailureKind, str]] = {
     "wall": ("timeout", "took longer than {0.wall_s:g} s"),
     "output": ("output", "printed more than {0.output_bytes} bytes"),
     "results": ("protocol", "answered more than {0.result_bytes} bytes"),
-    "disk": ("disk", "wrote more than {0.disk_bytes} bytes or {0.disk_files} files"),
 }
-FROM_INSIDE = frozenset(get_args(FailureKind)) - {"timeout", "killed", "exited", "output", "disk", "not_reached"}
+FROM_INSIDE = frozenset(get_args(FailureKind)) - {"timeout", "killed", "exited", "output", "not_reached"}
 """The kinds a process may say of itself."""
-
 NOT_REACHED = Failed("not_reached", "an earlier call ended the process", where="process")
-IN_MEMORY = "/tmp"  # noqa: S108 - inside bubblewrap, a file system of its own
+FOR_PROGRAMS = Limits(cpu_s=120, wall_s=180.0, memory_bytes=2 << 30, file_bytes=64 << 20, open_files=256)
 
 
-def call(  # noqa: PLR0913 - what to run, on what, under which rules
-    source: str,
-    function: str,
-    inputs: Sequence[tuple[Any, ...]],
-    limits: Limits | None = None,
-    tier: Tier = "default",
-    allow_weak: bool = False,
-) -> Outcome:
+def call(source: str, function: str, inputs: Sequence[tuple[Any, ...]], limits: Limits | None = None) -> Outcome:
     """Loads untrusted source in a process of its own and calls one of its functions with each of the inputs.
 
     Args:
@@ -47,66 +34,57 @@ def call(  # noqa: PLR0913 - what to run, on what, under which rules
         function: its name.
         inputs: the arguments of each call, plain data. Never what is expected: compare with `same` here, outside.
         limits: for all calls together.
-        tier: what locks the process in.
-        allow_weak: run also where this machine has less than the tier asks for. Resource limits alone keep no code from
-            reading, writing, or talking to anybody.
 
     Raises:
-        SandboxError: the tier is not to be had here, the inputs are no plain data, or the process could not be locked.
+        SandboxError: there is no sandbox here, the inputs are no plain data, or the process could not be locked.
     """
     limits = limits or Limits()
-    used, layers = choose(tier, allow_weak)
+    confinement.require()
     try:
         forms = [wire.encode(tuple(arguments)) for arguments in inputs]
     except wire.Refused as refused:
         raise SandboxError(f"An input can't be handed over: {refused.message}.", "Inputs are plain data.") from None
-    code = {"source": source, "function": function, "inputs": forms}
-    folder = Path(tempfile.mkdtemp(prefix="agentsignals-sandbox-"))
-    try:
-        ended = _run(code, limits, used, layers, folder)
-    finally:
-        remove_folder(folder)
-    return _read(ended, len(forms), limits, used)
-
-
-def _run(code: dict[str, Any], limits: Limits, tier: Tier, layers: tuple[str, ...], folder: Path) -> process.Ended:
-    strict = tier == "strict"
-    home = IN_MEMORY if strict else str(folder)
-    abi, parent = capabilities().landlock_abi, 0 if strict else os.getpid()
-    wanted = locks(limits, layers, abi=abi, folder=home, parent=parent)
-    required = [name for name in WHOLE[tier] if name in wanted]
-    wrapper = [*bubblewrap.computing(limits), "--"] if strict else []
-    start = process.Start(
-        argv=[*wrapper, *launch.command()],
-        env=launch.environment(home),
-        folder=folder,
-        check=partial(process.stopped_by_disk, folder, limits),
-    )
-    return process.run(start, lambda pipe: launch.request(pipe, wanted, required, **code), limits)
-
-
-def _read(ended: process.Ended, n: int, limits: Limits, tier: Tier) -> Outcome:
-    first = launch.said_first(ended)
-    on = tuple(name for name, missing in first["ready"].items() if not missing)
-    failure, results = _answers(ended.frames.split(b"\n")[1:-1], n)
-    if failure is None and len(results) < n:
-        results.append(_why(ended, limits, tier))
-        results += [NOT_REACHED] * (n - len(results))
+    code: dict[str, Any] = {"source": source, "function": function, "inputs": forms}
+    start = confinement.started(confinement.computing(limits))
+    ended = process.run(start, lambda pipe: confinement.request(pipe, limits, **code), limits)
+    before = confinement.said_first(ended)
+    failure, results = _answers(ended.frames.split(b"\n")[1:-1], len(forms))
+    if failure is None and len(results) < len(forms):
+        results.append(_why(ended, limits))
+        results += [NOT_REACHED] * (len(forms) - len(results))
     return Outcome(
-        results=tuple(results) if failure is None else (failure,) * n,
+        results=tuple(results) if failure is None else (failure,) * len(forms),
         failure=failure,
-        tier=tier,
-        layers=(*on, "bubblewrap") if tier == "strict" else on,
         wall_s=round(ended.wall_s, 4),
-        cpu_s=_cpu_s(ended, float(first["cpu_s"]), tier),
+        cpu_s=_cpu_s(ended, before),
         output=ended.head,
     )
 
 
-def _cpu_s(ended: process.Ended, before: float, tier: Tier) -> float | None:
-    if tier != "strict":
-        return round(max(0.0, ended.cpu_s - before), 4)
-    # Bubblewrap keeps to itself what its children used.
+def exit_code(files: Mapping[str, str], argv: Sequence[str], limits: Limits = FOR_PROGRAMS) -> int | None:
+    """Run a program in a folder of these files, without a shell; return its exit code, None when it was stopped.
+
+    Raises:
+        SandboxError: there is no sandbox here, a name leaves the folder, or the process could not be locked.
+    """
+    confinement.require()
+    with tempfile.TemporaryDirectory(prefix="agentsignals-check-") as place:
+        for name, text in files.items():
+            path = Path(place, name)
+            if not path.resolve().is_relative_to(Path(place).resolve()):
+                raise SandboxError(f"{name} leaves the folder.", "Name files below it.")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        start = confinement.started(confinement.running(limits, Path(place)), until_exit=True)
+        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": confinement.HOME, "LANG": "C.UTF-8"}
+        what = {"argv": list(argv), "env": env}
+        ended = process.run(start, lambda pipe: confinement.request(pipe, limits, programs=True, **what), limits)
+    confinement.said_first(ended)
+    return None if ended.stopped else ended.exit_code
+
+
+def _cpu_s(ended: process.Ended, before: float) -> float | None:
+    """The process's own word, for bubblewrap tells nothing of it; None where it did not end by itself."""
     match = re.search(rb'\n\{"cpu_s": ([0-9.]{1,20})\}\n\{"done": true\}\n$', ended.frames)
     try:
         return round(max(0.0, float(match[1]) - before), 4) if match else None
@@ -164,18 +142,16 @@ def printable(value: Any, most_chars: int) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in value[:most_chars])
 
 
-def _why(ended: process.Ended, limits: Limits, tier: Tier) -> Failed:
+def _why(ended: process.Ended, limits: Limits) -> Failed:
     """Return the reason why the process ended in the middle of a call."""
     if ended.stopped:
         kind, message = STOPPED[ended.stopped]
         return Failed(kind, message.format(limits), where="process")
     code = ended.exit_code
-    if tier == "strict" and code > 128:
-        code = 128 - code  # as bubblewrap tells a signal
-    used_s = ended.wall_s if tier == "strict" else ended.cpu_s
-    if code < 0 and (-code == signal.SIGXCPU or (-code == signal.SIGKILL and used_s >= limits.cpu_s)):
+    number = code - 128 if code > 128 else -code  # bubblewrap tells a signal as shells do
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and ended.wall_s >= limits.cpu_s):
         return Failed("timeout", f"took more than {limits.cpu_s} s of CPU time", where="process")
-    if code < 0:
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+    if number > 0:
+        name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
         return Failed("killed", f"ended by {name}", where="process")
     return Failed("exited", f"left with code {code} before it answered", where="process")

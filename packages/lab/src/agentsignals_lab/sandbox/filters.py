@@ -38,24 +38,17 @@ IOCTL_TYPES_INTO_TERMINALS = (0x5412, 0x541C)
 """TIOCSTI, TIOCLINUX."""
 
 AF_UNIX, SOCK_STREAM, SOCK_TYPE_MASK = 1, 1, 0xF
-O_TRUNC = 0x200
 SET_BITS = 0o7000
 """Setuid, setgid, sticky. Without O_CREAT the C library passes no mode, which is 0."""
 
 
-def computing(machine: str, *, truncation_is_locked: bool = True) -> Program:
-    """Lets a Python compute: no process, no program, no socket, no signal to others, no change of rights.
-
-    Args:
-        machine: the architecture, as `platform.machine()` says.
-        truncation_is_locked: False before Landlock ABI 3, where a file that may only be read could be emptied.
-    """
+def computing(machine: str) -> Program:
+    """Lets a Python compute: no process, no program, no socket, no signal to others, no change of rights."""
     allowed, special = numbers(COMPUTING, machine), numbers(BY_ARGUMENT, machine)
     rules: dict[int, Program] = {number: [ALLOW] for number in allowed.values()}
     for name, flags in (("open", 1), ("openat", 2)):
         if name in allowed:
-            emptying = [] if truncation_is_locked else _no_bit(flags, O_TRUNC)
-            rules[allowed[name]] = [*emptying, *_no_bit(flags + 1, SET_BITS), ALLOW]
+            rules[allowed[name]] = [*_no_bit(flags + 1, SET_BITS), ALLOW]
     rules |= {
         special["clone"]: [*_some_bit(0, CLONE_THREAD), *_no_bit(0, CLONE_NEW), ALLOW],
         special["clone3"]: [UNKNOWN],  # its flags are out of a filter's sight; the C library falls back to clone

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import Struct, field
-
-Tier = Literal["strict", "default", "rlimits"]
-
-TIERS: tuple[Tier, ...] = ("strict", "default", "rlimits")
-"""From the strongest."""
+from msgspec import Struct
 
 FailureKind = Literal[
     "syntax",
@@ -20,14 +15,13 @@ FailureKind = Literal[
     "killed",
     "exited",
     "output",
-    "disk",
     "not_plain",
     "too_large",
     "protocol",
     "not_reached",
 ]
 """`raised` an exception; `timeout` of wall or CPU time; `killed` by a signal (a crash); `exited` without an answer;
-`output` printed, `disk` wrote too much; `not_plain` answered with an object that is no data, `too_large` with too much
+`output` printed too much; `not_plain` answered with an object that is no data, `too_large` with too much
 of it; `protocol` broke the pipe of answers; `not_reached` an earlier call ended the process."""
 
 
@@ -39,12 +33,11 @@ class Limits(Struct, frozen=True, gc=False, kw_only=True):
     memory_bytes: int = 512 << 20
     file_bytes: int = 1 << 20
     disk_bytes: int = 16 << 20
-    disk_files: int = 1000
     open_files: int = 32
     output_bytes: int = 1 << 20
     result_bytes: int = 4 << 20
     processes: int = 64
-    """Processes of a run in a checkout; code that is only called has one."""
+    """Of a program; code that is only called has one."""
 
 
 class Returned(Struct, frozen=True):
@@ -75,48 +68,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     results: tuple[Result, ...]
     failure: Failed | None
     """Failure that kept every call from being made or believed; each result has it then."""
-    tier: Tier
-    layers: tuple[str, ...]
-    """Layers that were really on."""
     wall_s: float
     cpu_s: float | None
-    """Seconds of the code alone. In the strict tier the process's own word, and None when it did not end by itself."""
+    """Seconds of the code alone: the process's own word, and None when it did not end by itself."""
     output: str = ""
     """The first of what it printed, both streams."""
-
-
-class Ran(Struct, frozen=True, kw_only=True):
-    """Outcome of a command. `exit_code` is None when it was stopped; then `stopped` says why."""
-
-    exit_code: int | None
-    stopped: FailureKind | None
-    tier: Tier
-    layers: tuple[str, ...]
-    wall_s: float
-    output: str
-    output_is_cut: bool
-    left_out: dict[str, int] = {}
-    """Files of the command that did not come back, and rights that were taken off, by kind."""
-
-
-class Layer(Struct, frozen=True, gc=False):
-    """One kind of lock, and why this machine does not have it (empty: it does)."""
-
-    name: str
-    missing: str = ""
-
-
-class Capabilities(Struct, frozen=True):
-    """Locks that this machine has, as tried."""
-
-    layers: tuple[Layer, ...] = field(default_factory=tuple)
-    landlock_abi: int = 0
-    python: str = ""
-
-    def missing(self, names: tuple[str, ...]) -> dict[str, str]:
-        """Return these layers that are not here, with the reason."""
-        return {layer.name: layer.missing for layer in self.layers if layer.name in names and layer.missing}
-
-    def has(self, name: str) -> bool:
-        """Return whether this layer works here."""
-        return any(layer.name == name and not layer.missing for layer in self.layers)

@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Literal
 
 from agentsignals import private_files
@@ -30,10 +29,8 @@ DONE = b'{"done": true}\n'
 CHUNK = 1 << 16
 HEAD_CHARS = 4000
 
-Stopped = Literal["", "wall", "output", "results", "disk", "over"]
-"""Why we ended it; `over`: it was no longer needed."""
-
-Check = Callable[[], Stopped]
+Stopped = Literal["", "wall", "output", "results"]
+"""Why we ended it."""
 
 
 class Ended(Struct, kw_only=True):
@@ -63,9 +60,8 @@ class Ended(Struct, kw_only=True):
 class Watched:
     """One running process with its pipes."""
 
-    def __init__(self, limits: Limits, check: Check | None, keep_output: int) -> None:
+    def __init__(self, limits: Limits, keep_output: int) -> None:
         self.limits = limits
-        self.check = check
         self.keep_output = keep_output
         self.ended = Ended()
         self._frames = bytearray()
@@ -94,8 +90,6 @@ class Watched:
                     self.ended.begun = True
                     started = time.monotonic()
                     deadline = started + self.limits.wall_s
-                if self.ended.begun and not self.ended.stopped and self.check is not None:
-                    self.ended.stopped = self.check()
         self.ended.wall_s = time.monotonic() - started
 
     def close(self, output: int) -> Ended:
@@ -132,48 +126,28 @@ class Watched:
         return bool(chunk)
 
 
-def stopped_by_disk(folder: Path, limits: Limits) -> Stopped:
-    """`disk` when a flat folder holds more than these limits let it."""
-    size = 0
-    with os.scandir(folder) as entries:
-        for n, entry in enumerate(entries):
-            with contextlib.suppress(OSError):  # removed in the meantime
-                size += entry.stat(follow_symlinks=False).st_blocks * 512
-            if n >= limits.disk_files or size > limits.disk_bytes:
-                return "disk"
-    return ""
-
-
 class Start(Struct, frozen=True, kw_only=True):
-    """Start of a process: no shell sees `argv`, `env` is the whole environment, `folder` is where it starts."""
+    """Start of a process: no shell sees `argv`, `env` is the whole environment."""
 
     argv: Sequence[str]
     env: dict[str, str]
-    folder: Path | None = None
     keep_output: int = 4 * HEAD_CHARS
     until_exit: bool = False
     """Go on after it has closed its pipe of results, as a process does that becomes another program."""
-    passed: tuple[int, ...] = ()
-    """Further open files that it inherits."""
-    check: Check | None = None
-    """Asked a few times a second whether it is to be stopped, and why."""
 
 
-def run(
-    start: Start, request: Callable[[int], object], limits: Limits, started: Callable[[int], None] = lambda pid: None
-) -> Ended:
+def run(start: Start, request: Callable[[int], object], limits: Limits) -> Ended:
     """Runs the program of the inside, and leaves nothing of it.
 
     Args:
         request: what the inside reads first, as JSON, given the number of its pipe for answers.
-        started: told the process's id at once.
 
     Raises:
         SandboxError: the program is not there or can't be started.
     """
     results_read, results_write = os.pipe()
     output_read, output_write = os.pipe()
-    watched = Watched(limits, start.check, start.keep_output)
+    watched = Watched(limits, start.keep_output)
     try:
         with tempfile.TemporaryFile() as file:
             file.write(json.dumps(request(results_write)).encode())
@@ -183,7 +157,6 @@ def run(
             os.close(results_write)
             os.close(output_write)
             results_write = output_write = -1
-            started(process.pid)
             with _exit_of(process.pid) if start.until_exit else nullcontext() as exit_file:
                 watched.watch(results_read, output_read, exit_file)
             if not watched.ended.stopped:
@@ -205,8 +178,7 @@ def _started(start: Start, request: int, output: int, results: int) -> subproces
             stdout=output,
             stderr=output,
             env=start.env,
-            cwd=start.folder,
-            pass_fds=(results, *start.passed),
+            pass_fds=(results,),
             start_new_session=True,
             umask=private_files.persons_umask(),  # its tests find the modes they expect
         )

@@ -36,7 +36,7 @@ restart_syscall 219 128, pause 34 -, alarm 37 -, setitimer 38 103, getitimer 36 
 getcpu 309 168, umask 95 166, shutdown 48 210, recvfrom 45 207, getsockopt 55 209
 """
 """System calls of a Python that computes, reads its library, and has threads and an event loop. All else is
-refused: also what Landlock does not govern, such as chmod, chown and utimes."""
+refused, such as chmod, chown and utimes."""
 
 BY_ARGUMENT = """
 fcntl 72 25, ioctl 16 29, prctl 157 167, clone 56 220, clone3 435 435, kill 62 129, tgkill 234 131, socketpair 53 199,

@@ -139,13 +139,3 @@ def contrast() -> ContrastTexts:
         dialogues=tuple(dialogues()),
         fingerprint=fingerprint(),
     )
-
-
-def repository_system_words(tone: str) -> str:
-    """Return the instructions of an agent before it works on a repository."""
-    return str(_read("repository")["tones"][tone]["system"])
-
-
-def after_failing_tests(tone: str, left: int) -> str:
-    """Return the message with the output of failed tests, with `left` steps to go."""
-    return str(_read("repository")["tones"][tone]["after_failing_tests"]).replace("{left}", str(left))

@@ -1,8 +1,8 @@
 """The locks a process puts on itself before it runs code it does not trust. None of them can be taken off again.
 
 Each takes what it needs as plain data made outside and raises OSError (or says why) when this machine does not have it.
-Everything goes through the C library, for Python has no words for it. Sources: capabilities(7), landlock(7),
-seccomp(2), user_namespaces(7), and the kernel's uapi headers.
+Everything goes through the C library, for Python has no words for it. Sources: capabilities(7), seccomp(2),
+and the kernel's uapi headers.
 """
 
 from __future__ import annotations
@@ -17,13 +17,6 @@ from typing import Any
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 22, 38
 SECCOMP_MODE_FILTER = 2
 CAPABILITY_VERSION_3 = 0x20080522
-LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
-LANDLOCK_CREATE_RULESET_VERSION = 1
-LANDLOCK_RULE_PATH_BENEATH = 1
-CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWNET = 0x04000000, 0x08000000, 0x10000000, 0x40000000
-FOR_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15
-"""Execute, write, read, truncate, ioctl: the rights a rule on a file (no folder) may grant."""
-
 OWN_PID = -1
 """Stands in a filter for the process's id, which nobody knows before it runs."""
 
@@ -34,11 +27,6 @@ class _Instruction(ctypes.Structure):
 
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_uint16), ("instructions", ctypes.POINTER(_Instruction)))
-
-
-class _PathBeneath(ctypes.Structure):
-    _pack_ = 1
-    _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
 
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -79,57 +67,11 @@ def die_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def namespaces(_: Any) -> None:
-    """A network without any device, IPC and a host name of its own."""
-    _checked(_c().unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS))
-
-
 def capabilities(_: Any) -> None:
     """Root without root's powers; and never any more than now."""
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     _checked(_c().capset(header, (ctypes.c_uint32 * 6)()))
-
-
-def landlock_abi() -> int:
-    """The version of Landlock this kernel has. Raises OSError when none."""
-    call = _c().syscall
-    call.restype = ctypes.c_long
-    return _checked(call(LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), LANDLOCK_CREATE_RULESET_VERSION))
-
-
-def landlock(rules: dict[str, list[str]]) -> None:
-    """Only the files and folders under `read`, `read_write` (files) and `work` (a flat folder), nothing else."""
-    abi = landlock_abi()
-    call = _c().syscall
-    bits = 13 if abi == 1 else 14 if abi == 2 else 15 if abi < 5 else 16
-    handled = (1 << bits) - 1
-    attributes = (ctypes.c_uint64 * 3)(handled, 0b11, 0b11)  # files; TCP bind, connect; abstract sockets, signals
-    size = 8 if abi < 4 else 16 if abi < 6 else 24
-    ruleset = _checked(call(LANDLOCK_CREATE_RULESET, attributes, ctypes.c_size_t(size), 0))
-    read = 1 << 2 | 1 << 3
-    write = 1 << 1 | 1 << 2 | 1 << 14
-    work = read | write | 1 << 5 | 1 << 8  # remove and make plain files: no folders, links, sockets, devices
-    for name, allowed in (("read", read), ("read_write", read | write), ("work", work)):
-        for path in rules[name]:
-            _allow(ruleset, path, allowed & handled)
-    _prctl(PR_SET_NO_NEW_PRIVS, 1)
-    _checked(call(LANDLOCK_RESTRICT_SELF, ruleset, 0))
-    os.close(ruleset)
-
-
-def _allow(ruleset: int, path: str, allowed: int) -> None:
-    try:
-        beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:
-        return  # what is not there needs no permission
-    try:
-        if not os.path.isdir(path):  # noqa: PTH112 - pathlib would double the start of the process
-            allowed &= FOR_FILES
-        rule = _PathBeneath(allowed, beneath)
-        _checked(_c().syscall(LANDLOCK_ADD_RULE, ruleset, LANDLOCK_RULE_PATH_BENEATH, ctypes.byref(rule), 0))
-    finally:
-        os.close(beneath)
 
 
 def seccomp(instructions: list[list[int]]) -> None:
@@ -144,9 +86,7 @@ def seccomp(instructions: list[list[int]]) -> None:
 LOCKS: dict[str, Callable[[Any], None]] = {
     "rlimits": limit,
     "die_with_parent": die_with_parent,
-    "namespaces": namespaces,
     "capabilities": capabilities,
-    "landlock": landlock,
     "seccomp": seccomp,
 }
 """In the order they must be applied: each later one forbids what an earlier one needs."""

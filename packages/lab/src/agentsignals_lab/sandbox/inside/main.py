@@ -38,41 +38,19 @@ def main() -> None:
         while line:
             line = line[os.write(pipe, line) :]
 
-    if request["lay_out"] and (why := _laid_out(request["lay_out"])):
-        send({"not_ready": {"checkout": why}})
-        return
     reasons = locks.apply(request["locks"])
-    if any(reasons.get(name, "not asked for") for name in request["required"]):
+    if any(reasons.values()):
         send({"not_ready": reasons})
         return
     send({"ready": reasons, "cpu_s": time.process_time()})
     if request["argv"]:
         _become(request["argv"], request["env"], pipe)
-    if request["talk"] is not None:
-        _serve(request["talk"])
     if request["source"] is not None:
         _answer(request["source"], request["function"], request["inputs"], send)
     _flush()
     send({"cpu_s": time.process_time()})
     send({"done": True})
     os._exit(0)
-
-
-def _laid_out(wanted: dict[str, Any]) -> str:
-    # Sockets take their time to import; a call of a function needs none.
-    from agentsignals_lab.sandbox.inside import laying  # noqa: PLC0415
-
-    try:
-        laying.lay_out(wanted)
-    except OSError as error:
-        return str(error)
-    return ""
-
-
-def _serve(wanted: dict[str, Any]) -> None:
-    from agentsignals_lab.sandbox.inside import serving  # noqa: PLC0415 - as above
-
-    serving.serve(wanted["socket"], wanted["folder"])
 
 
 def _become(argv: list[str], env: dict[str, str], pipe: int) -> None:

@@ -1,0 +1,182 @@
+"""What locks a process in: bubblewrap's arguments, locks that the process puts on itself, and whether they are here.
+
+A file system of what is needed and nothing else, no network, ids and processes of its own; then resource limits, no
+powers of root, and a filter of system calls. Source: bwrap(1), 0.8.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from agentsignals.errors import SandboxError
+
+from agentsignals_lab.sandbox import filters, process
+from agentsignals_lab.sandbox.inside import wire
+from agentsignals_lab.sandbox.outcome import Limits
+from agentsignals_lab.sandbox.syscalls import ARCHITECTURES
+
+TIER = "strict"
+"""The one way that model-written code runs, as manifests and rows name it."""
+APART = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox")
+HOME = "/tmp"  # noqa: S108 - inside, a file system of its own
+CHECKED = "/checked"
+"""Where a program finds its files, which it can't change."""
+
+PACKAGES = ("site-packages", "dist-packages")
+DATA = ("/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/usr/lib/locale", "/dev/urandom")
+LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
+PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/ld.so.cache")
+"""Programs and their libraries. Not /etc: users, hosts and keys are nobody's business."""
+
+FLAGS = ("-P", "-s", "-S", "-B")
+"""No script's folder, no user's and no installed packages, no bytecode written. Not -I, which would also ignore the
+one setting we make: a hash seed, so that the order of a set is the same on every run."""
+BOOT = (
+    "import sys,types\n"
+    "for name,folder in zip(('agentsignals_lab','agentsignals_lab.sandbox'),sys.argv[1:]):\n"
+    " module=sys.modules[name]=types.ModuleType(name);module.__path__=[folder]\n"
+    "from agentsignals_lab.sandbox.inside.main import main\n"
+    "main()"
+)
+"""Imports the inside without the packages around it, which need libraries that are not to be readable."""
+
+
+@cache
+def missing() -> str:
+    """Return why this machine has no sandbox; empty: it has. Tried once in the life of this process."""
+    if sys.platform != "linux" or platform.machine() not in ARCHITECTURES:
+        return f"there is none for {sys.platform} on {platform.machine()}"
+    if shutil.which("bwrap") is None:
+        return "bwrap is not installed"
+    try:
+        said_first(
+            process.run(started(computing(Limits())), lambda pipe: request(pipe, Limits(), source=None), Limits())
+        )
+    except SandboxError as error:
+        return error.message
+    return ""
+
+
+def require() -> None:
+    """Raises SandboxError where there is no sandbox: nothing is run in less."""
+    if why := missing():
+        raise SandboxError(
+            f"Model-written code runs in bubblewrap only, and {why}.",
+            "Install it (apt install bubblewrap), and allow user namespaces: docs/sandbox.md.",
+        )
+
+
+def request(pipe: int, limits: Limits, *, programs: bool = False, **what: Any) -> dict[str, Any]:
+    """Return what the inside reads first: the locks to put on, then what to do. `programs`: it may start some."""
+    locks = {
+        "rlimits": {
+            "RLIMIT_CPU": limits.cpu_s,
+            "RLIMIT_AS": limits.memory_bytes,
+            "RLIMIT_FSIZE": limits.file_bytes,
+            "RLIMIT_NOFILE": limits.open_files,
+            "RLIMIT_CORE": 0,
+            **({"RLIMIT_NPROC": limits.processes} if programs else {}),
+        },
+        "die_with_parent": 0,
+        "capabilities": None,
+        "seccomp": _filter(programs),
+    }
+    nothing: dict[str, Any] = {"argv": None, "env": None, "source": None, "function": "", "inputs": []}
+    return {"pipe": pipe, "locks": locks, **nothing, **what}
+
+
+@cache
+def _filter(programs: bool) -> filters.Program:
+    return (filters.building if programs else filters.computing)(platform.machine())
+
+
+def said_first(ended: process.Ended) -> float:
+    """Return the CPU seconds before the code, said before it could run. SandboxError when a lock is not on."""
+    try:
+        frame = wire.loads(ended.frames.partition(b"\n")[0])
+    except wire.Refused:
+        frame = {}
+    if "ready" in frame:
+        return float(frame["cpu_s"])
+    reasons = frame.get("not_ready", {})
+    why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items() if reason) or ended.head.strip()[-500:]
+    raise SandboxError(
+        f"The sandbox could not be closed, so nothing was run: {why or 'its process did not start'}.",
+        "See docs/sandbox.md for what it needs.",
+    )
+
+
+def started(wrapper: list[str], **how: Any) -> process.Start:
+    """The start of the inside under bubblewrap; it reads a request from its standard input."""
+    here = Path(__file__).resolve().parent
+    command = [executable(), *FLAGS, "-c", BOOT, str(here.parent), str(here)]
+    env = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "HOME": HOME, "TMPDIR": HOME}
+    return process.Start(argv=[*wrapper, "--", *command], env=env, **how)
+
+
+def computing(limits: Limits) -> list[str]:
+    """For code that is only called: a bare Python, devices, and a small folder in memory."""
+    return [*_begun(limits), *_python(), "--dev", "/dev", *_sealed(), "--chdir", HOME]
+
+
+def running(limits: Limits, folder: Path) -> list[str]:
+    """For a program on files: the system's programs, and the files, which can't be written to."""
+    system = [*_read_only(PROGRAMS), *_python(PROGRAMS), "--dev", "/dev", "--proc", "/proc"]
+    return [*_begun(limits), *system, "--ro-bind", str(folder), CHECKED, *_sealed(), "--chdir", CHECKED]
+
+
+def _begun(limits: Limits) -> list[str]:
+    # The folder in memory comes before what may lie in the real one, such as this package.
+    return [shutil.which("bwrap") or "bwrap", *APART, "--size", str(limits.disk_bytes), "--tmpfs", HOME]
+
+
+def _sealed() -> tuple[str, ...]:
+    """Comes last: the root and the devices are file systems in memory, too, as large as half of the machine's."""
+    return ("--remount-ro", "/dev", "--remount-ro", "/")
+
+
+@cache
+def executable() -> str:
+    """The interpreter itself, outside of any virtual environment."""
+    return str(Path(getattr(sys, "_base_executable", "") or sys.executable).resolve())
+
+
+def _python(there: tuple[str, ...] = ()) -> list[str]:
+    """A bare Python, where it also is outside, and the inside of this package; without any installed package, and
+    without the rest of this one, which knows what is expected.
+
+    What lies under the folders that are `there` already is not put there again.
+    """
+    library = Path(sysconfig.get_path("stdlib")).resolve()
+    system = [Path(root) for root in (*LIBRARIES, "/usr/local/lib", "/usr/local/lib64")]
+    installed = [library / name for name in PACKAGES]
+    installed += [path for root in system for name in PACKAGES for path in root.glob(f"python3*/{name}")]
+    of_machine = f"{platform.machine()}-linux-gnu"
+    folders = [str(library), *(str(p) for root in LIBRARIES if (p := Path(root) / of_machine).is_dir())]
+    loose = [root for root in map(Path, LIBRARIES) if root.is_dir()] + [Path(sys.base_prefix).resolve() / "lib"]
+    files = sorted({str(file) for folder in loose for file in folder.glob("*.so*") if file.is_file()})
+    here = Path(__file__).resolve().parent
+    hidden = [*dict.fromkeys(str(path.resolve()) for path in installed if path.is_dir()), str(here.parent)]
+
+    def wanted(paths: Iterable[str]) -> list[str]:
+        return [path for path in paths if not any(path == root or path.startswith(f"{root}/") for root in there)]
+
+    return [
+        *_read_only(wanted(folders)),
+        *(word for folder in hidden for word in ("--tmpfs", folder)),
+        *_read_only([str(here / "inside")]),
+        *(word for folder in hidden for word in ("--remount-ro", folder)),
+        *_read_only(wanted([executable(), *files, *DATA])),
+    ]
+
+
+def _read_only(paths: Iterable[str]) -> list[str]:
+    """These paths, where they are there."""
+    return [argument for path in paths for argument in ("--ro-bind-try", path, path)]
