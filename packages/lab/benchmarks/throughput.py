@@ -15,29 +15,28 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 from msgspec.structs import replace
 
-import agentsignals_lab.tiny
 from agentsignals_lab.conditions import BASELINE, Condition
 from agentsignals_lab.experiments.learning import calibrated, learnt
 from agentsignals_lab.experiments.setting import SettingConfig
-from agentsignals_lab.experiments.tiny_setting import TinySetting
 from agentsignals_lab.residual import load
 from agentsignals_lab.residual.interface import Loading
 from agentsignals_lab.retry.loop import Plan, Steered, Work
 from agentsignals_lab.retry.pool import Times, episodes
-from agentsignals_lab.retry.wording import TinyWording
-from agentsignals_lab.tiny.tasks import drawn
+from tests import tiny_world
+from tests.tiny_world.setting import TinySetting
+from tests.tiny_world.tasks import drawn
+from tests.tiny_world.wording import TinyWording
 
 CONDITIONS = (
     BASELINE,
     Condition(name="feedback", direction="desperate", dose=1.0, layers=(1,), where="feedback"),
     Condition(name="prompt", direction="desperate", dose=0.5, layers=(1,), where="prompt"),
 )
-MODEL = Path(agentsignals_lab.tiny.__file__).parent / "seed0"
+MODEL = tiny_world.MODELS[0]
 
 
 def measured(named: str, how: Loading, tasks: int, attempts: int, evaluating: int | None) -> dict[str, float]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentsignals.cli.lab import document
 from agentsignals.errors import LabError
 from agentsignals.questions.question import Table
 from agentsignals.stats.intervals import wilson
@@ -22,6 +21,7 @@ from agentsignals_lab.report import parts
 from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals_lab.run_setup import ManipulationRow
 from agentsignals_lab.runs import Config, Manifest, Row, Run
+from agentsignals_lab.verbs import document
 
 FULL = OUTCOMES["full pass"]
 

@@ -28,7 +28,7 @@ from tests.conftest import Server, said
 from tests.test_retry import fenced
 
 ROOT = Path(__file__).parents[1]
-TINY = ROOT / "src" / "agentsignals_lab" / "tiny" / "seed0"
+TINY = ROOT / "src" / "agentsignals_lab" / "sample_study" / "model"
 TASK = coding_tasks.task("parse_duration")
 WRONG = fenced("def parse_duration(text):\n    return 1 if text else 2\n")
 
@@ -65,7 +65,7 @@ def test_what_there_is_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["lab", "--json", "list", "--tasks", "times"]) == 0
     assert json.loads(capsys.readouterr().out) == found
     assert main(["lab", "list"]) == 0
-    assert "experiment         question" in capsys.readouterr().out
+    assert "question" in capsys.readouterr().out
 
 
 def test_a_study_to_begin_with_is_written_whole_and_over_nothing(

@@ -18,13 +18,14 @@ from agentsignals_lab.directions import DirectionSet  # noqa: E402
 from agentsignals_lab.residual.interface import Calibration, Prompt  # noqa: E402
 from agentsignals_lab.residual.loading import card_of  # noqa: E402
 from agentsignals_lab.residual.model import HookedModel  # noqa: E402
-from agentsignals_lab.retry.wording import PlainWording, TinyWording, after_a_failure  # noqa: E402
+from agentsignals_lab.retry.wording import PlainWording, after_a_failure  # noqa: E402
 from agentsignals_lab.run_setup import Asked, ManipulationRow, begin, steered  # noqa: E402
 from agentsignals_lab.run_setup import card_of as plain_card  # noqa: E402
-from agentsignals_lab.tiny.tasks import drawn  # noqa: E402
 from tests.experiments.tiny import model  # noqa: E402
 from tests.residual import small  # noqa: E402
 from tests.test_tiny_models import calibration, from_stories  # noqa: E402
+from tests.tiny_world.tasks import drawn  # noqa: E402
+from tests.tiny_world.wording import TinyWording  # noqa: E402
 
 pytestmark = pytest.mark.torch
 PLACES = get_args(Where)

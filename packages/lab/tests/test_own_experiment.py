@@ -15,11 +15,11 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra lab)"
 pytest.importorskip("transformers", reason="transformers is not installed (extra lab)")
 
 from agentsignals.cli import main  # noqa: E402  (after the check that it can be loaded)
-from agentsignals_lab.experiments.effects import EffectRow  # noqa: E402
 
 from agentsignals_lab import directions  # noqa: E402
 from agentsignals_lab.coding_tasks.task_files import read_tasks  # noqa: E402
 from agentsignals_lab.experiments.directions import SeparationRow  # noqa: E402
+from agentsignals_lab.experiments.grid import EffectRow  # noqa: E402
 from agentsignals_lab.experiments.setting_files import Continuation  # noqa: E402
 from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow  # noqa: E402
 from agentsignals_lab.runs import Run  # noqa: E402
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT.parents[1] / "docs" / "lab.md").read_text()
 OWN = ROOT / "src" / "agentsignals_lab" / "sample_study"
-TINY = ROOT / "src" / "agentsignals_lab" / "tiny" / "seed0"
+TINY = ROOT / "src" / "agentsignals_lab" / "sample_study" / "model"
 
 
 @pytest.fixture
@@ -148,8 +148,10 @@ def test_a_study_of_texts_holds_a_wrong_answer_against_the_right_one(
     setting += '[scene]\nattempt = "{reference}"\n'
     setting += '[outcome]\nkind = "continuation"\nworse = "{wrong}"\nbetter = "{reference}"\n'
     (study / "questions.toml").write_text(setting)
-    (study / "few.toml").write_text('places = ["feedback"]\n[setting]\nfile = "questions.toml"\n')
-    lab(capsys, "run", "suppression", "--config", "few.toml", "--model", TINY, "--out", "r")
+    (study / "few.toml").write_text(
+        'interventions = ["suppress"]\nplaces = ["feedback"]\n[setting]\nfile = "questions.toml"\n'
+    )
+    lab(capsys, "run", "grid", "--config", "few.toml", "--model", TINY, "--out", "r")
     effects = Run.read(Path("r")).table("effects", EffectRow).rows
     assert {(row.n, row.unit) for row in effects} == {(4, Continuation(worse="a", better="b").unit)}
     assert any(abs(row.effect) > 0.01 for row in effects)

@@ -163,12 +163,10 @@ def test_names_are_checked_before_a_model_is_looked_for(capsys: pytest.CaptureFi
         (tmp_path / "c.toml").write_text(condition.format(name, layer))
         message = refused(capsys, *agent, "--conditions", tmp_path / "c.toml", "--out", tmp_path / "run")
         assert says in message
-    (tmp_path / "e.toml").write_text(
-        'directions = "d.npz"\n[[conditions]]\nname = "up"\ndirection = "desperate"\nlayers = [1]\n'
-    )
+    (tmp_path / "e.toml").write_text('directions = "d.npz"\nsources = ["desperate"]\n')
     run = (
         "run",
-        "repo_edit",
+        "grid",
         "--model",
         tmp_path / "nowhere",
         "--config",

@@ -15,7 +15,7 @@ from tests.conftest import Server, said
 from tests.test_retry import fenced
 
 ROOT = Path(__file__).parents[1]
-TINY = ROOT / "src" / "agentsignals_lab" / "tiny" / "seed0"
+TINY = ROOT / "src" / "agentsignals_lab" / "sample_study" / "model"
 HIDDEN = ("numpy", "torch", "transformers", "tokenizers", "sklearn")
 
 
@@ -66,7 +66,7 @@ def test_what_there_is_is_told_and_what_the_extra_would_bring(tmp_path: Path) ->
     "words",
     [
         ("run", "directions", "--model", TINY),
-        ("agent", "--model", TINY, "--tasks", "tiny:2"),
+        ("agent", "--model", TINY, "--tasks", "is_leap"),
     ],
 )
 def test_what_needs_a_model_says_which_extra(words: tuple[object, ...], tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from agentsignals_lab.conditions import BASELINE, Condition
 from agentsignals_lab.residual.interface import Generation, Message, Sampling
 from agentsignals_lab.retry.loop import Done, Plan, Work
 from agentsignals_lab.retry.pool import episodes
-from agentsignals_lab.retry.wording import PlainWording, TinyWording, wording
-from agentsignals_lab.tiny.tasks import drawn
+from agentsignals_lab.retry.wording import PlainWording, wording
+from tests.tiny_world.tasks import drawn
+from tests.tiny_world.wording import TinyWording
 
 TASK = coding_tasks.task("parse_duration")
 

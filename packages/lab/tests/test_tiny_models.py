@@ -8,12 +8,11 @@ from __future__ import annotations
 import random
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from agentsignals_lab import directions, residual, steering, tiny
+from agentsignals_lab import directions, residual, steering
 from agentsignals_lab.conditions import Condition, over_steered
 from agentsignals_lab.directions import DirectionSet
 from agentsignals_lab.residual.interface import (
@@ -27,9 +26,10 @@ from agentsignals_lab.residual.interface import (
 )
 from agentsignals_lab.retry.loop import Plan, Steered, Work
 from agentsignals_lab.retry.pool import episodes
-from agentsignals_lab.retry.wording import TinyWording
-from agentsignals_lab.tiny import world
-from agentsignals_lab.tiny.tasks import drawn
+from tests import tiny_world
+from tests.tiny_world import world
+from tests.tiny_world.tasks import drawn
+from tests.tiny_world.wording import TinyWording
 
 pytestmark = [
     pytest.mark.torch,
@@ -42,7 +42,7 @@ TASKS = 40
 
 @cache
 def model(seed: int) -> ResidualModel:
-    return residual.load(str(Path(tiny.__file__).parent / f"seed{seed}"), Loading(dtype="float32"))
+    return residual.load(str(tiny_world.MODELS[seed]), Loading(dtype="float32"))
 
 
 @cache

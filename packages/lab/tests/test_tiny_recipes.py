@@ -10,7 +10,6 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed (extra lab): make test-lab")
 pytest.importorskip("transformers", reason="transformers is not installed (extra lab)")
 
-from agentsignals.errors import LabError
 from msgspec.structs import replace
 
 from agentsignals_lab.coding_tasks import variant
@@ -18,9 +17,9 @@ from agentsignals_lab.experiments.chosen_setting import setting
 from agentsignals_lab.experiments.setting import SettingConfig
 from agentsignals_lab.residual.interface import Loading
 from agentsignals_lab.run_setup import chosen_tasks, loaded
-from agentsignals_lab.tiny import world
-from agentsignals_lab.tiny.tasks import function_task
 from tests import tiny_training
+from tests.tiny_world import world
+from tests.tiny_world.tasks import function_task
 
 
 def test_tasks_of_the_tiny_world_have_the_impossible_variants() -> None:
@@ -28,8 +27,6 @@ def test_tasks_of_the_tiny_world_have_the_impossible_variants() -> None:
     assert [task.key + "+one_off" for task in plain] == [task.key for task in one_off]
     assert not any(task.honest for task in one_off)
     assert len(chosen_tasks("tiny:5", ("plain", "conflicting"))) == 10
-    with pytest.raises(LabError, match="invite"):
-        chosen_tasks("tiny:5", ("hardcode_inviting",))
 
 
 @pytest.mark.slow
@@ -39,7 +36,7 @@ def test_a_reduced_model_has_learnt_what_tones_do(tmp_path: Path) -> None:
     said: list[str] = []
     tiny_training.train(reduced, 0, tmp_path / "made", tell=said.append)
     assert len(said) > 1
-    at = setting(loaded(str(tmp_path / "made"), Loading()), SettingConfig(tasks=40))
+    at = setting(loaded(str(tmp_path / "made"), Loading()), SettingConfig(name="tiny", tasks=40))
     calm, desperate = (at.outcome(at.scenes(tone)).mean() for tone in (at.low, at.high))
     assert desperate - calm > 0.1  # measured: .59 and .37
 

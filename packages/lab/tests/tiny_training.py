@@ -22,7 +22,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from agentsignals_lab.residual.interface import Message
-from agentsignals_lab.tiny import world
+from tests.tiny_world import world
 
 
 class Law(Struct, frozen=True):

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 from agentsignals.errors import LabError
 
-from agentsignals_lab.condition_files import check_directions
 from agentsignals_lab.residual.interface import ResidualModel
 from agentsignals_lab.run_setup import card_of, digest, manifest
 from agentsignals_lab.runs import Config, Run
@@ -43,13 +42,17 @@ def checked_config(config: Any) -> dict[str, str]:
     a direction that is not there; no model is loaded."""
     files: dict[str, str] = {}
     setting, path = getattr(config, "setting", None), getattr(config, "directions", None)
-    if setting is not None and not setting.is_tiny:
+    if setting is not None and setting.name == "functions":
         from agentsignals_lab.experiments.setting_files import read_setting  # noqa: PLC0415  (NumPy is of an extra)
 
         files |= read_setting(setting).files
     if path:
         files["directions"] = digest(Path(path)) or ""
-        check_directions(Path(path), getattr(config, "conditions", ()))
+        from agentsignals_lab import directions  # noqa: PLC0415  (NumPy is of an extra)
+
+        of = directions.read(Path(path))
+        if unknown := sorted(set(config.sources) - {"stories", "feedback", "decision", *of.names}):
+            raise LabError(f"{path} has no direction {unknown[0]!r}.", f"It has {', '.join(of.names)}.")
     return files
 
 

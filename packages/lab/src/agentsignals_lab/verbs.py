@@ -195,9 +195,9 @@ def run_new(options: argparse.Namespace) -> int:
         raise LabError(f"{folder} already exists.", "Name a new folder, or an empty one.")
     try:
         private_files.make_folder(folder)
-        for path in sorted((ours / "sample_study").iterdir()):
+        for path in sorted((ours / "sample_study").glob("*.*")):
             private_files.write(folder / path.name, path.read_text("utf-8"))
-        shutil.copytree(ours / "tiny" / "seed0", folder / "model")  # the model whose words the files are in, 0.6 MB
+        shutil.copytree(ours / "sample_study" / "model", folder / "model")  # whose words the files are in, 0.6 MB
     except OSError as problem:
         raise LabError(f"{folder} can't be written: {problem.strerror}.", "Name another folder.") from problem
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())

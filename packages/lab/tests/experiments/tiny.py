@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
-import agentsignals_lab.tiny
 from agentsignals_lab import experiments
 from agentsignals_lab.residual import load
 from agentsignals_lab.residual.interface import Loading, ResidualModel
 from agentsignals_lab.runs import Config, Manifest, Run
+from tests import tiny_world
 
 torch.set_num_threads(1)
-FOLDER = Path(agentsignals_lab.tiny.__file__).parent
+tiny_world.with_setting()
 MANIFEST = Manifest(
     model={}, evaluator="1", texts="texts", sandbox="default", seed=0, packages={}, started_at="2026-01-01T00:00:00Z"
 )
@@ -23,11 +23,12 @@ MANIFEST = Manifest(
 
 @cache
 def model(seed: int = 0) -> ResidualModel:
-    return load(str(FOLDER / f"seed{seed}"), Loading(dtype="float32", offline=True))
+    return load(str(tiny_world.MODELS[seed]), Loading(dtype="float32", offline=True))
 
 
 def ran(folder: Path, name: str, settings: dict[str, Any], seed: int = 0) -> Run:
     """The run of an experiment with these settings, as `lab run` makes it."""
+    settings = {**settings, "setting": {"name": "tiny", **settings.get("setting", {})}}
     config = experiments.config(name, settings)
     with Run.open(folder, Config(name, settings), MANIFEST) as run:
         experiments.experiment(name).run(run, model(seed), config, lambda done, of: None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -12,23 +12,23 @@ from agentsignals.errors import LabError
 from agentsignals_lab.coding_tasks import PUBLISHED, Task, Variant, task, tasks, variant
 from agentsignals_lab.coding_tasks.task_files import ENDING, TaskFile, read_tasks
 
-TINY = "tiny:"
 SETTING = ".toml"
 HERE = Path()
+DRAWN: dict[str, Callable[[str, int], list[Task]]] = {}
+"""Tasks that a Python program draws, as `NAME:COUNT`: functions of the count, as written, and a seed."""
 
 
 def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 13, beside: Path = HERE) -> list[Task]:
-    """`all`, `published`, `tiny:COUNT`, a setting's file, or names, keys, families and JSONL files between commas.
+    """`all`, `published`, a setting's file, or names, keys, families and JSONL files between commas.
 
     `beside`: the folder that paths are seen from. LabError for what is not there, for a variant that is none, for tasks
     that have no variants, and where two are called alike.
     """
     wanted = [_variant(name) for name in variants]
     named, beside = of_setting(named, beside)
-    if named.startswith(TINY):
-        if "hardcode_inviting" in wanted:
-            raise LabError("The tiny world has no words to invite hardcoding with.", "Say plain, one_off, conflicting.")
-        return [variant(each, kind) for each in _tiny(named.removeprefix(TINY), seed) for kind in wanted]
+    drawn, _, count = named.partition(":")
+    if drawn in DRAWN:
+        return [variant(each, kind) for each in DRAWN[drawn](count, seed) for kind in wanted]
     if named == "all":
         return tasks(variants=wanted)
     names = list(PUBLISHED) if named == "published" else [name for name in named.split(",") if name]
@@ -47,7 +47,7 @@ def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 1
     if not by_key:
         raise LabError(
             f"{named!r} names no task.",
-            f"Say all, published, tiny:COUNT, FILE{ENDING}, a setting's file, or of {', '.join(families)}.",
+            f"Say all, published, FILE{ENDING}, a setting's file, or of {', '.join(families)}.",
         )
     return list(by_key.values())
 
@@ -85,12 +85,3 @@ def _variant(name: str) -> Variant:
             chosen: Variant = kind
             return chosen
     raise LabError(f"There is no variant {name!r}.", f"Say one of {', '.join(get_args(Variant))}.")
-
-
-def _tiny(count: str, seed: int) -> list[Task]:
-    from agentsignals_lab.tiny.tasks import drawn  # noqa: PLC0415  (only who asks for it)
-
-    # More than so many different ones are hard to draw: they are 19 addends by pairs of inputs.
-    if not count.isdecimal() or not 1 <= int(count) <= 5_000:
-        raise LabError(f"{count!r} is no number of tiny tasks.", "Write tiny:60, and at most 5000.")
-    return drawn(int(count), seed)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agentsignals.errors import LabError
 
 from agentsignals_lab.experiments.file_setting import FileSetting
 from agentsignals_lab.experiments.setting import Setting, SettingConfig
-from agentsignals_lab.experiments.tiny_setting import TinySetting
 from agentsignals_lab.residual.interface import ResidualModel
+
+SETTINGS: dict[str, Callable[[ResidualModel, SettingConfig], Setting]] = {"functions": FileSetting}
+"""By name. A Python program adds its own."""
 
 
 def setting(model: ResidualModel, asked: SettingConfig) -> Setting:
     """The setting of that name, ready. LabError for fewer than two tasks."""
     if asked.tasks < 2:
         raise LabError(f"{asked.tasks} tasks.", "Two at least: intervals are over tasks.")
-    return TinySetting(model, asked) if asked.is_tiny else FileSetting(model, asked)
+    if asked.name not in SETTINGS:
+        raise LabError(f"There is no setting {asked.name!r}.", f"Say one of {', '.join(SETTINGS)}, or name a file.")
+    return SETTINGS[asked.name](model, asked)

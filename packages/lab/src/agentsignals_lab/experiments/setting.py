@@ -1,6 +1,6 @@
 """Where an experiment takes place: tasks that just failed, told in several tones, and what the model makes of them.
 
-The same experiment runs on the tiny world, whose law is known, and on function tasks with any model that chats.
+The same experiment runs on function tasks with any model that chats, and on a world whose law is known.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _PLACES: dict[Place, Positions] = {
 class SettingConfig(Struct, frozen=True, kw_only=True):
     """Which setting, and how much of it."""
 
-    name: Literal["tiny", "functions"] | None = None
-    """None: that of `file`, else `functions` where `texts` are named, else the tiny world's."""
+    name: str = "functions"
+    """That of `file`, or the package's function tasks; a Python program may add others (`chosen_setting`)."""
     file: str | None = None
     """A setting of one's own, as TOML (docs/lab.md)."""
     texts: str | None = None
@@ -61,10 +61,6 @@ class SettingConfig(Struct, frozen=True, kw_only=True):
     randoms: int = 119
     """Random directions that a direction is held against (`controls`): 119 are enough where six tests are asked
     together, 19 for one alone."""
-
-    @property
-    def is_tiny(self) -> bool:
-        return self.file is None and (self.name == "tiny" or (self.name is None and self.texts is None))
 
 
 class Scene(Struct, frozen=True):

@@ -22,7 +22,7 @@ ALL = "all"
 
 
 class Config(Struct, frozen=True):
-    """Stages are those of the setting: a failure's, or the tones of the tiny world."""
+    """Stages are those of the setting: a failure's, or its tones."""
 
     setting: SettingConfig = SettingConfig(tasks=20)
     layers: tuple[int, ...] = ()

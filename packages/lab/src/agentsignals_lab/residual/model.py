@@ -159,6 +159,22 @@ class HookedModel:
                 by_prompt[index][1:] = logprobs.squeeze(-1).cpu().numpy()
         return by_prompt
 
+    def token_texts(self, tokens: Sequence[int]) -> list[str]:
+        """Decode each token by itself."""
+        return [str(self._tokenizer.decode([token])) for token in tokens]
+
+    def lens(self, states: np.ndarray) -> np.ndarray:
+        """Logits of the final norm and the head on states (tokens, d), of whatever layer: (tokens, vocabulary)."""
+        names = ("norm", "final_layernorm", "final_layer_norm", "ln_f")
+        norm = next((getattr(self._backbone, name) for name in names if hasattr(self._backbone, name)), None)
+        head = self._model.get_output_embeddings()
+        if norm is None or head is None:
+            raise LabError(f"{type(self._model).__name__} has no final norm or head that is known.", "Report it.")
+        with torch.inference_mode():
+            given = torch.from_numpy(states).to(head.weight.device, head.weight.dtype)
+            logits: np.ndarray = head(norm(given)).float().cpu().numpy()
+        return logits
+
     def attention(self, prompt: Prompt) -> np.ndarray:
         batch = Batch([self._fitting(prompt)], self._padding(), self._device)
         usual = self._model.config._attn_implementation

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -14,7 +13,6 @@ from agentsignals_lab.coding_tasks import Task, examples, words
 from agentsignals_lab.residual.interface import Message, Piece
 from agentsignals_lab.runs import seed_of
 from agentsignals_lab.texts.tones import Tone, filled
-from agentsignals_lab.tiny import world
 
 
 class Wording(Protocol):
@@ -95,25 +93,6 @@ class PlainWording:
         return self.by_tone[tone]
 
 
-class TinyWording:
-    """The language of the tiny world, whose feedback says a tone and nothing else."""
-
-    name = "tiny"
-    tones: tuple[str, ...] = world.MOODS
-
-    def opening(self, task: Task, tone: str) -> list[Message]:
-        # The visible cases as the task has them: those of a variant contradict its words.
-        tests = world.shown_tests((case.args[0], case.expected) for case in task.visible)
-        return [Message("user", (world.of_task(task).task_piece(), tests))]
-
-    def after_failure(self, task: Task, failure: str, attempt: int, left: int, tone: str) -> Message:
-        if tone not in world.MOODS:
-            raise LabError(f"The tiny world has no tone {tone!r}.", f"Say one of {', '.join(world.MOODS)}.")
-        # The same words in every condition of that tone: what differs is not the draw.
-        chance = random.Random(seed_of(0, task.key, attempt))  # noqa: S311  (texts are drawn, no secrets)
-        return Message("user", (Piece("feedback", world.feedback(tone, chance), str(attempt)),))
-
-
 def after_a_failure(wording: Wording, task: Task, tone: str) -> list[Message]:
     """A fixed trajectory, of which nothing is run: the task, an attempt that returns nothing, what is said of it."""
     attempt = f"def {task.signature}:\n    return None\n"
@@ -122,7 +101,8 @@ def after_a_failure(wording: Wording, task: Task, tone: str) -> list[Message]:
     return [*wording.opening(task, tone), answer, wording.after_failure(task, failure, 0, 1, tone)]
 
 
-WORDINGS: dict[str, Wording] = {wording.name: wording for wording in (PlainWording(), TinyWording())}
+WORDINGS: dict[str, Wording] = {"plain": PlainWording()}
+"""By name. A Python program adds its own."""
 
 
 def wording(name: str) -> Wording:

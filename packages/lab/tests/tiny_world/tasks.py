@@ -6,7 +6,7 @@ import random
 
 from agentsignals_lab.coding_tasks import Case, Task
 from agentsignals_lab.runs import seed_of
-from agentsignals_lab.tiny import world
+from tests.tiny_world import world
 
 
 def function_task(task: world.AddTask) -> Task:

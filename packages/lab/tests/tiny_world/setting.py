@@ -11,10 +11,11 @@ from agentsignals_lab import texts
 from agentsignals_lab.coding_tasks import Task
 from agentsignals_lab.experiments.setting import Floats, Scene, SettingConfig, Text, with_decision
 from agentsignals_lab.residual.interface import Edit, Generation, Message, Piece, Prompt, ResidualModel, Sampling
-from agentsignals_lab.retry.wording import TinyWording, Wording
+from agentsignals_lab.retry.wording import Wording
 from agentsignals_lab.runs import seed_of
-from agentsignals_lab.tiny import tasks as tiny_tasks
-from agentsignals_lab.tiny import world
+from tests.tiny_world import tasks as tiny_tasks
+from tests.tiny_world import world
+from tests.tiny_world.wording import TinyWording
 
 _TEXTS = 60
 _SENTENCES = 2
