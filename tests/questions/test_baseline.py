@@ -79,7 +79,7 @@ def test_it_names_nobody(file: Path, crowd: Store) -> None:
     assert SECRET not in text and not any(name in text for name in crowd.manifest.sessions)
     found = json.loads(text)
     assert {k for k, v in found.items() if isinstance(v, str)} == {"context", "labels_mark"}
-    assert set(found["measures"][0]) == {"signal", "version", "n", "mean", "sd", "quantiles", "at_least"}
+    assert set(found["measures"][0]) == {"signal", "version", "n", "mean", "sd", "quantiles", "at_least", "not_judged"}
 
 
 def test_people_alone_are_in_it_and_attempts_only_when_asked_for(file: Path, crowd: Store, tmp_path: Path) -> None:

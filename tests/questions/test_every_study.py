@@ -130,9 +130,8 @@ def test_the_share_that_was_not_judged_stands_at_each_figure_of_rules_for_englis
     ]
     store = store_of(tmp_path, *made)
     asked = "SELECT DISTINCT signal FROM signals WHERE absent_detail LIKE 'language%'"
-    assert (
-        {signal for (signal,) in query.rows(store, asked)[1]} <= ENGLISH_ONLY <= {s.path for s in catalogue().values()}
-    )
+    unread = {signal for (signal,) in query.rows(store, asked)[1]}
+    assert unread <= ENGLISH_ONLY <= {s.path for s in catalogue().values()}
     of_prompts, of_sessions = (f"25.0% of {what} not judged: another language" for what in ("prompts", "sessions"))
     found = {
         figure.id: figure.note
@@ -152,7 +151,7 @@ def test_the_share_that_was_not_judged_stands_at_each_figure_of_rules_for_englis
         "oversight.acts",
     } <= found.keys()
     assert "friction.asked" not in found and "oversight.asked" not in found  # a call is no matter of words
-    rest = [f for f in findings(outcomes(store.folder)) if not ENGLISH_ONLY.isdisjoint(f.signals) and f.id not in found]
+    rest = [f for f in findings(outcomes(store.folder)) if not unread.isdisjoint(f.signals) and f.id not in found]
     assert {f.id for f in rest} <= {"friction.asked", "oversight.asked"}
 
 

@@ -209,7 +209,10 @@ def test_labellers_are_never_mixed_and_who_gave_most_counts(two_labellers: Store
     found = findings(two_labellers, "sentiment")
     assert (found["neutral"].value, found["neutral"].n) == (0.6, 5)
     assert "--labeller 'other'\"'\"'s'" in found["neutral"].command
-    assert "Sentiment labels by other's." in outcome(two_labellers, "sentiment").limits
+    unjudged = "28.6% of messages not judged"
+    found = outcome(two_labellers, "sentiment")
+    assert f"Sentiment labels by other's; {unjudged}." in found.limits
+    assert all(unjudged in finding.note for finding in found.findings if finding.unit.startswith("share"))
 
 
 def test_another_labeller_can_be_asked_for(two_labellers: Store, tmp_path: Path, capsys: Any) -> None:

@@ -99,7 +99,7 @@ def test_without_a_judge_the_shipped_classifier_tells_what_a_prompt_asks_for(tex
 
 def test_a_prompt_in_another_language_has_no_intent_without_a_judge() -> None:
     made = view(user("これは全然だめです、やり直してください"), say("ok"))
-    assert turns(made, "chat.prompt_intent") == [(Absent("not_computable", "language"), None)]
+    assert turns(made, "chat.prompt_intent") == [(Absent("not_computable", "language: ja"), None)]
 
 
 def test_a_judge_is_believed_over_the_classifier() -> None:

@@ -92,6 +92,8 @@ class Spread(Struct, frozen=True, kw_only=True):
     """At `QUANTILES`, linear between neighbours."""
     at_least: bool = False
     """True if they are lower bounds: output logged in mid-stream, or word rules."""
+    not_judged: Share = 0.0
+    """Share of sessions that rules for English do not judge, out of those and the `n`."""
 
 
 class Rate(Struct, frozen=True):
@@ -153,6 +155,7 @@ def baseline_of(inputs: Inputs, context: str) -> Baseline:
 def spreads(rows: Sequence[Row]) -> list[Spread]:
     """Return the distributions of the measures that enough sessions have."""
     by_measure: dict[str, list[Row]] = {}
+    unjudged = Counter(row["signal"] for row in rows if row.get("unjudged"))
     for row in rows:
         if row["number"] is not None and isfinite(row["number"]):
             by_measure.setdefault(row["signal"], []).append(row)
@@ -171,6 +174,7 @@ def spreads(rows: Sequence[Row]) -> list[Spread]:
                 sd=sqrt(fsum((value - mean) ** 2 for value in ascending) / (n - 1)),
                 quantiles=[quantile(ascending, share) for share in QUANTILES],
                 at_least=path in low,
+                not_judged=unjudged[path] / (n + unjudged[path]),
             )
             made.append(spread)
     return made
@@ -361,6 +365,10 @@ def _by_measure(pairs: list[tuple[Spread, Spread]], command: str) -> tuple[Findi
         elif whose := [side for side, spread in ((YOURS, mine), (BASE, other)) if spread.at_least]:
             why = rules_recall_text() if mine.signal == OF_WORDS else "under-reported output tokens"
             warning = f"a lower bound, {why}: {' and '.join(whose)}"
+        for side, spread in ((YOURS, mine), (BASE, other)):
+            if spread.not_judged:
+                share = formatted(spread.not_judged, "share")
+                warning += f"{'; ' if warning else ''}{side}: {share} of sessions not judged: another language"
         gap = None if warning else standardised(mine, other)
         ends: Interval | tuple[None, None] = None, None
         if gap is not None:

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentsignals.errors import SourceError
-from agentsignals.model import RULES, labeller_rank
+from agentsignals.model import CLASSIFIER, ENCODER, RULES, labeller_rank
 from agentsignals.questions.estimates import ClusteredShare, Estimate, Sample, clustered_share, count
 from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import Finding, Inputs, Outcome, Row
@@ -57,7 +57,17 @@ class Labelled:
     def estimate(self, count: Callable[[Conversation], Part | None]) -> ClusteredShare:
         """Return a share over these conversations, from each one's part of it."""
         counted = ((conversation.session_id, count(conversation)) for conversation in self.conversations)
-        return clustered_share([(name, *part) for name, part in counted if part is not None], self.places)
+        share = clustered_share([(name, *part) for name, part in counted if part is not None], self.places)
+        return replace(share, note="; ".join(part for part in (share.note, self.unjudged()) if part))
+
+    def unjudged(self) -> str:
+        """Return the share of these conversations' messages that have no label, as a note; empty where all have one."""
+        n = sum(len(conversation.messages) for conversation in self.conversations)
+        missing = n - sum(len(conversation.labelled) for conversation in self.conversations)
+        # Those that run in this process judge English only.
+        is_local = self.labeller.partition(":")[0] in (RULES, CLASSIFIER, ENCODER)
+        why = ": another language, or not asked about" if is_local else ""
+        return f"{formatted(missing / n, 'share')} of messages not judged{why}" if missing else ""
 
     def finding(self, estimate: Estimate, id: str, *words: str, **more: Any) -> Finding:  # noqa: A002  (the finding's field)
         """Return the figure as a finding whose command uses the same labeller."""
@@ -71,7 +81,9 @@ class Labelled:
         of_place = Counter(self.places.get(c.session_id) for c in self.conversations for _ in c.labelled)
         n = of_place.total()
         of_place.pop(None, None)
-        limits = [f"Sentiment labels by {self.labeller}.", OUTPUT, FEW_PLACES]
+        unjudged = self.unjudged()
+        by = f"Sentiment labels by {self.labeller}" + (f"; {unjudged}." if unjudged else ".")
+        limits = [by, OUTPUT, FEW_PLACES]
         if self.labeller == RULES:
             limits.append("Rules find a part of what people feel: their counts are lower bounds, their rates too low.")
         most = max(of_place.values(), default=0)

@@ -128,11 +128,13 @@ ABSENT = (
 
 
 ENGLISH_ONLY = frozenset((
-    "anticipation.assumption_count", "anticipation.clarification_sought", "anticipation.prompt_underspecification",
+    "anticipation.assumption_count", "anticipation.clarification_sought", "anticipation.conflation_turn",
+    "anticipation.prompt_underspecification",
     "chat.agent_clarification_stop", "chat.prompt_intent", "chat.pushback_rate", "chat.pushback_type",
-    "corpus.first_message_pattern", "dynamics.correction_ratio", "dynamics.objections",
-    "reasoning.self_correction_count", "user.agent_hedging_curve[]", "user.agent_hedging_rate",
-    "user.confirmation_requests",
+    "corpus.first_message_pattern", "dynamics.assumption_lock_turn", "dynamics.correction_ratio",
+    "dynamics.gd_inaction", "dynamics.objections", "dynamics.session_failure_mode", "loop.marker_score",
+    "reasoning.plan_steps_detected", "reasoning.self_correction_count", "user.agent_hedging_curve[]",
+    "user.agent_hedging_rate", "user.closing_reaction", "user.confirmation_requests", "user.session_outcome",
 ))  # fmt: skip
 """Signals that rest on rules made for English: absent, with the language as the reason, for others."""
 

@@ -15,7 +15,7 @@ from agentsignals.views.passages import DIGITS, Passages, cosine_distance, reque
 from agentsignals.views.session import Evidence, SessionView, closing_question, target_file
 from agentsignals.words.lexicon import acceptance, clean, corrections, failure_report, limits_work, rejection
 from agentsignals.words.prose import Mentions, assumptions, names_of_file, other_language, seed_assumptions
-from agentsignals.words.text import count_tokens, language_of, lowered, word_lists
+from agentsignals.words.text import count_tokens, lowered, word_lists
 from agentsignals.words.vectors import Vectors
 
 signal = signals_with(origin="Agent Signals")
@@ -37,9 +37,9 @@ def assumption_count(view: SessionView, why: Evidence) -> Measured | Absent:
     block = block or next((e for e in first if e.kind == "text" and e.text), None)
     if block is None:
         return Measured(0, {"empty": True})
-    if (other := other_language(view.prose)) is not None:
-        return other
     prose = view.thoughts if block.kind == "thinking" else view.prose
+    if (other := other_language(prose)) is not None:
+        return other
     spans = assumptions(prose, block)
     why.matches(prose.matches(spans))
     why.denominator([block])
@@ -156,7 +156,8 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
 
     By files: the first turn n > 0 after a first change whose response changes three or more files not changed before,
     in folders without an earlier change, that no turn up to n names (as in anticipation.unrequested_files), where turn
-    n limits the work, or names a file or folder and is an objection, an acceptance or shorter than three tokens.
+    n limits the work, or names a file or folder and is an objection, an acceptance or shorter than three tokens. Absent
+    where most turns after the first are in another language than English.
 
     Pitfalls: Without a judge's label (method files) told by folders alone, confidence low. No value on the project's
     corpus.
@@ -170,6 +171,8 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
         return Measured(int(judged.number), {"method": "judge", "labeller": judged.labeller, "reason": judged.reason})
     if len(view.turns) < 2:
         return Absent("not_applicable", "one_turn" if view.turns else "no_turn")
+    if (other := view.mostly_foreign(1)) is not None:
+        return other
     why.rule(f"{SPREAD_FILES} new files in new folders, named by no turn so far, after a turn that limits the work")
     folders: set[str] = set()
     files: set[str] = set()
@@ -180,7 +183,9 @@ def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
         new = {e.path for e in edits} - files
         spread = [path for path in new if posixpath.dirname(path) not in folders]
         turn = view.turns[n]
-        is_limited = limits_work(turn.text) or (n in view.scoped_turns and not _is_new_request(turn))
+        is_limited = n not in view.foreign and (
+            limits_work(turn.text) or (n in view.scoped_turns and not _is_new_request(turn))
+        )
         if files and len(spread) >= SPREAD_FILES and is_limited:
             named = Mentions([t.text for t in view.turns[: n + 1]])
             unasked = {path for path in spread if not named.place(path)}
@@ -303,10 +308,9 @@ def prompt_underspecification(
         return first_message_pattern
     if first_message_pattern in ("greeting", "attachment_only"):
         return Absent("not_applicable", first_message_pattern)
+    if (other := view.foreign.get(first.turn)) is not None:
+        return other
     text = clean(first.text)[:_SEARCHED]
-    language = language_of(text)
-    if language not in (None, "en"):
-        return Absent("not_computable", f"language: {language}")
     n_tokens = count_tokens(text)
     short = min(max((LONG_TOKENS - n_tokens) / TOKENS_SPAN, 0.0), 1.0)
     reference = _reference(first.text[:_SEARCHED])

@@ -15,7 +15,7 @@ from agentsignals.signals import NO_JUDGE, Measured, Row, label_detail, label_of
 from agentsignals.views.session import FILE_CLASSES, Evidence, SessionView, closing_question, target_file
 from agentsignals.views.working_time import Clock
 from agentsignals.words.classifier import features, judged, shipped
-from agentsignals.words.lexicon import clean, corrections, is_english, pushback_of
+from agentsignals.words.lexicon import clean, corrections, pushback_of
 from agentsignals.words.prose import other_language
 from agentsignals.words.text import language_of
 
@@ -255,17 +255,17 @@ def pushback_type(view: SessionView, why: Evidence) -> list[Measured | Absent]:
     Pitfalls: A lower bound: patterns find about a tenth of what a reader finds. Do not compare with a model's labels.
     Why: Shows how a turn objects to the previous work.
     """
-    return [_pushback(t, why) for t in view.turns]
+    return [_pushback(t, view.foreign.get(t.turn), why) for t in view.turns]
 
 
 _BY_PATTERN = {"method": "regex"}
 
 
-def _pushback(turn: Turn, why: Evidence) -> Measured | Absent:
+def _pushback(turn: Turn, other: Absent | None, why: Evidence) -> Measured | Absent:
     if turn.turn == 0:
         return Absent("not_applicable", "first_turn")
-    if not is_english(turn.text):
-        return Absent("not_computable", "language")
+    if other is not None:
+        return other
     label = pushback_of(turn)
     if label.words:
         why.match(turn, f"{label.value} {label.rule}", label.words)
@@ -286,7 +286,8 @@ def hard_interruption(view: SessionView, why: Evidence) -> list[bool]:
     """
     stops = [
         t for t in view.turns
-        if t.kind == "queued_prompt" and t.turn and any(name in _STOPS for name, _ in corrections(t.text, t.kind))
+        if t.kind == "queued_prompt" and t.turn and t.turn not in view.foreign
+        and any(name in _STOPS for name, _ in corrections(t.text, t.kind))
     ]  # fmt: skip
     why.support(view.interrupts)
     why.support(view.rejected, "refused:")
@@ -308,24 +309,26 @@ def pushback_rate(
 
     Numerator: different numbers n > 0 of turns whose chat.pushback_type is rejection, correction or failure_report,
     or for which chat.hard_interruption of turn n - 1 is true; the number behind the last turn counts. Denominator:
-    user.user_turn_count. Absent where most turns after the first are not in English.
+    user.user_turn_count without turns n > 0 in another language than English that are not in the numerator
+    (`not_judged`). Absent where most turns after the first are in another language.
 
     Pitfalls: At least so much: its words are chat.pushback_type's, which find about a tenth of what a reader finds.
     Different labellers are not comparable: SWE-chat's 0.44 rests on a model's labels.
     Why: Shows how often the person objects, in words or by stopping the agent.
     """
-    foreign = sum(isinstance(v, Absent) and v.detail == "language" for v in pushback_type)
-    if foreign and 2 * foreign > len(pushback_type) - 1:
-        return Absent("not_computable", "language")
+    if (other := view.mostly_foreign(1)) is not None:
+        return other
     soft = {n for n, v in enumerate(pushback_type) if isinstance(v, Measured) and v.value != "non_pushback"}
     hard = {n + 1 for n, cut in enumerate(hard_interruption) if cut}
     either = soft | hard
+    unjudged = view.foreign.keys() - either - {0}
     why.support([t for t in view.turns if t.turn in either])
     why.support(
         [t for t in view.turns if t.turn + 1 in hard and t.turn + 1 == len(view.turns)], "its response was cut:"
     )
     why.denominator(view.turns)
-    return ratio(len(either), user_turn_count, soft=len(soft), hard=len(hard), method="regex")
+    more = {"not_judged": len(unjudged)} if unjudged else {}
+    return ratio(len(either), user_turn_count - len(unjudged), soft=len(soft), hard=len(hard), method="regex", **more)
 
 
 @signal("chat.agent_clarification_stop", "bool", "flag", basis="heuristic", level="turn", priority="P1")
@@ -597,8 +600,10 @@ def prompt_intent(view: SessionView, why: Evidence) -> list[Measured | Absent]:
             methods = {RULES: "regex", CLASSIFIER: CLASSIFIER, ENCODER: CLASSIFIER}
             method = methods.get(label.labeller.partition(":")[0], "judge")
             intents.append(Measured(label.value, {"method": method, **label_detail(label)}))
-        elif model is None or not is_english(turn.text):
-            intents.append(Absent("not_computable", "language"))
+        elif (other := view.foreign.get(turn.turn)) is not None:
+            intents.append(other)
+        elif model is None:
+            intents.append(NO_JUDGE)
         else:
             value, probabilities = judged(model, features(turn, None))
             why.support([turn], f"{value}, probability {probabilities[value]:.0%}:")

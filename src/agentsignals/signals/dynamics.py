@@ -21,10 +21,9 @@ from agentsignals.words.lexicon import (
     clean,
     corrections,
     failure_report,
-    is_english,
     seed_corrections,
 )
-from agentsignals.words.text import count_tokens, lowered
+from agentsignals.words.text import count_tokens, language_of, lowered
 from agentsignals.words.vectors import Vectors, split_words
 
 signal = signals_with(origin="Agent Signals")
@@ -32,27 +31,29 @@ signal = signals_with(origin="Agent Signals")
 
 @signal("dynamics.correction_ratio", "float", "ratio", source="regex")
 def correction_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
-    """Human turns after the first whose head matches a correction pattern, out of all human turns.
+    """Human turns after the first whose head matches a correction pattern, out of all human turns in English.
 
-    Numerator over rows of `turns`, denominator user.user_turn_count. Absent where most turns are not English.
+    Numerator over rows of `turns`, denominator user.user_turn_count without the turns in another language
+    (`not_judged`). Absent where most turns are in another language.
 
     Pitfalls: A lower bound: patterns find a tenth to a third of what a reader finds. Aggregate as sum over sum.
     Why: How often the person had to set the agent right.
     """
-    # The patterns are English: they say nothing where most turns are in another language.
-    if 2 * sum(1 for t in view.turns if not is_english(t.text)) > len(view.turns):
-        return Absent("not_computable", "language")
+    if (other := view.mostly_foreign()) is not None:
+        return other
     corrected: list[int] = []
     for turn in view.turns[1:]:
-        matches = corrections(turn.text, turn.kind)
+        matches = corrections(turn.text, turn.kind) if turn.turn not in view.foreign else ()
         if matches:
             corrected.append(turn.turn)
         for pattern, matched in matches:
             why.match(turn, pattern, matched)
-    why.denominator(view.turns)
-    literal = sum(1 for t in view.turns if t.is_prompt and seed_corrections(t.text))
-    raw = literal / user_turn_count if user_turn_count else None
-    return ratio(len(corrected), user_turn_count, turns=corrected, raw_seed=raw)
+    judged = [t for t in view.turns if t.turn not in view.foreign]
+    why.denominator(judged)
+    literal = sum(1 for t in judged if t.is_prompt and seed_corrections(t.text))
+    n = user_turn_count - len(view.foreign)
+    more = {"not_judged": len(view.foreign)} if view.foreign else {}
+    return ratio(len(corrected), n, turns=corrected, raw_seed=literal / n if n else None, **more)
 
 
 @signal("dynamics.objections", "obj", "turn indexes", source="regex", origin="agentsignals")
@@ -74,7 +75,7 @@ def objections(
     """
     if isinstance(correction_ratio, Absent):
         return correction_ratio
-    corrected = [t.turn for t in view.turns[1:] if corrections(t.text, t.kind)]
+    corrected = [t.turn for t in view.turns[1:] if t.turn not in view.foreign and corrections(t.text, t.kind)]
     soft = {n for n, v in enumerate(pushback_type) if isinstance(v, Measured) and v.value != "non_pushback"}
     hard = {n + 1 for n, cut in enumerate(hard_interruption) if cut}
     why.support([t for t in view.turns if t.turn in soft or t.turn in hard], "pushback:")
@@ -319,7 +320,8 @@ def gd_inaction(view: SessionView, why: Evidence) -> Measured | Absent:
     The plan is turn 0 where its kind is plan_handoff, else the first plan of dynamics.plan_ged. Its items: file names,
     `name()`, CamelCase and snake_case words (docs/patterns.md) of steps that do not begin with a verb of looking, the
     first 60. An item is touched where a later main-thread call of fine class edit, shell_write or test, not rejected,
-    changed a file of that name or has the whole word in its arguments. Absent without items.
+    changed a file of that name or has the whole word in its arguments. Absent without items, and for a plan in another
+    language than English.
 
     Pitfalls: An adaptation to code, not the paper's number (arXiv 2505.02709). Names in prose: what was renamed counts
     as untouched; so do findings that a handed-over plan lists like steps. Few plans name what they change.
@@ -331,6 +333,8 @@ def gd_inaction(view: SessionView, why: Evidence) -> Measured | Absent:
     if not steps:
         first = next(iter(plans(view)), None) if any(c.class_ == "plan" for c in view.calls) else None
         made, steps, source = (first.call, first.steps, first.source) if first is not None else (None, [], "")
+    if (language := language_of("\n".join(steps))) not in (None, "en"):
+        return Absent("not_computable", f"language: {language}")
     names: dict[str, None] = {}
     for step in steps:
         if _MAY_BE_ITEM.search(step) and not _LOOKS_ONLY.match(step):
@@ -565,7 +569,8 @@ def assumption_lock_turn(view: SessionView, why: Evidence, vectors: Vectors | Ab
 
     Over successive turns n < m with a match of the correction or failure-report patterns (turn 0 left out), m - n <= 3
     and no acceptance pattern between: the first n whose answers (of turn n - 1 and of turn m - 1) differ in their
-    calibrated distance to turn n, here not cut, by less than 0.05.
+    calibrated distance to turn n, here not cut, by less than 0.05. Absent where most turns are in another language than
+    English; turns in one are neither.
 
     Pitfalls: Rests on corrections found by pattern, a third of those a reader finds. The drop of 30 % the seed cites is
     from chat agents. `confidence` is low with an embedder that counts words. One value on the project's corpus.
@@ -573,9 +578,12 @@ def assumption_lock_turn(view: SessionView, why: Evidence, vectors: Vectors | Ab
     """
     if len(view.turns) < 3:
         return Absent("not_applicable", "few_turns")
+    if (other := view.mostly_foreign(1)) is not None:
+        return other
     corrected = [
         t.turn for t in view.turns[1:]
-        if corrections(t.text, t.kind) or failure_report(t.text, t.kind) is not None
+        if t.turn not in view.foreign
+        and (corrections(t.text, t.kind) or failure_report(t.text, t.kind) is not None)
     ]  # fmt: skip
     why.denominator([view.turns[n] for n in corrected], "correction or failure report:")
     why.rule(f"a second complaint within {WITHIN_TURNS} turns, no acceptance between, nearness moved less than {MOVED}")
@@ -668,7 +676,7 @@ def session_failure_mode(  # noqa: PLR0913  (the parameters are the needs of the
     CP >= 0.45 and correction_ratio < 0.20. scope_bleed: two turns or more, scope_drift > 2, 3 unrequested files, and a
     conflation_turn or a later turn with 3 files not changed before. An absent input makes its condition false. Absent
     where three of cp_curve, correction_ratio, repetition_rate, scope_drift and assumption_lock_turn are, but for
-    none_found and not_applicable.
+    none_found and not_applicable; and, instead of clean, where correction_ratio is.
 
     Pitfalls: shifted_intent is no failure of the agent: the person moved on. Look at `confidence`: scope is told by the
     files that are named, intent by counted words. Clean says that nothing matched, not that the work was good.
@@ -715,6 +723,8 @@ def session_failure_mode(  # noqa: PLR0913  (the parameters are the needs of the
         and (not isinstance(conflation_turn, Absent) or any(n >= NEW_FILES for n in new_files.values())),
     }
     candidates = [name for name, holds in predicates.items() if holds]
+    if not candidates and isinstance(correction_ratio, Absent) and correction_ratio.reason not in _EXPECTED:
+        return correction_ratio  # clean says that nobody objected
     label = candidates[0] if candidates else "clean"
     why.rule(f"{label}: {', '.join(candidates) or 'no condition'} holds; the order is {', '.join(predicates)}")
     for turns, note in ((frozenset(at), "correction:"), (frozenset(away), f"CP {FAR} or more:")):

@@ -12,7 +12,7 @@ from agentsignals.model import UNSPOKEN, Absent, Event
 from agentsignals.redaction import redacted
 from agentsignals.signals import Measured, rate_of, ratio, signals_with
 from agentsignals.views.session import Evidence, SessionView
-from agentsignals.words.prose import MARKERS, RETRY, SIGNS_OF_MARKERS, words_among, words_said
+from agentsignals.words.prose import MARKERS, RETRY, SIGNS_OF_MARKERS, other_language, words_among, words_said
 from agentsignals.words.text import beyond_ascii, is_of_word, lowered
 
 signal = signals_with(context="eval", level="attempt", priority="P1", status="needs an artifact", origin="llm-emotions")
@@ -389,18 +389,20 @@ _CAPITALS = re.compile(rb" AAA+(?= )")
 
 
 @signal("loop.marker_score", "int", "count", context="both", source="regex", status="computed")
-def marker_score(view: SessionView, why: Evidence) -> Measured:
+def marker_score(view: SessionView, why: Evidence) -> Measured | Absent:
     """Profanity, frustration, desperation, hardcoding and giving-up words, exclamation marks and words in capitals in
     what the agent said, code included, as llm-emotions's scorer counts them.
 
     Over the main thread's text events, raw: the matches of each of the five word tables (docs/patterns.md), in whole
     words and any case, and of `only ... retry` in a line; each `!`; each word of three capitals or more
-    (`\\b[A-Z]{3,}\\b`).
+    (`\\b[A-Z]{3,}\\b`). Absent where the agent writes another language than English.
 
     Pitfalls: “!=” and constants inflate it: `no_code` is the same count over prose. Nearly all of it is capitals.
     Why: Kept because the seed published it; its point is that it does not track performance.
     """
     prose = view.prose
+    if (other := other_language(prose)) is not None:
+        return other
     raw = "\n".join([event.text or "" for event in prose.events])
     code = "\n".join(prose.code)
     # Every word of the messages is in their prose or in what was cut out of it, which is little.
@@ -410,7 +412,8 @@ def marker_score(view: SessionView, why: Evidence) -> Measured:
     total = sum(counts.values())
     no_code = total - sum(_count(code, in_code).values())
     messages = "\n".join([t.text for t in view.turns if t.kind not in UNSPOKEN])
-    person = sum(_count(messages, words_among(SIGNS_OF_MARKERS, lowered(messages))).values())
+    foreign = view.mostly_foreign() is not None
+    person = None if foreign else sum(_count(messages, words_among(SIGNS_OF_MARKERS, lowered(messages))).values())
     why.matches(match for event in prose.events for match in _spelled_out(event))
     why.rule("seven surface counts, summed (design/lab.md#markers)")
     names = (*(m.name for m in MARKERS), "exclamation", "all_caps")

@@ -226,13 +226,14 @@ _ACTIONS = frozenset(word_lists("requests")["plan_verbs"].split())
 
 
 @signal("reasoning.plan_steps_detected", "int", "steps", source="regex")
-def plan_steps_detected(view: SessionView, why: Evidence) -> Measured:
+def plan_steps_detected(view: SessionView, why: Evidence) -> Measured | Absent:
     """Steps of the plan the agent gave in its first response before it changed anything: in text, as to-dos, or a plan
     shown for approval; the most of these.
 
     Before the first call of fine class edit or shell_write in turn 0. In a text: numbered items, if half of them
     begin with a verb of action, or bullets that do. By tool: items of the first to-do list or plan; tasks added one
-    by one are one plan. The value is the largest count; 0 without any.
+    by one are one plan. The value is the largest count; 0 without any, and absent where an agent that writes another
+    language than English planned by no tool.
 
     Pitfalls: Fragile: a soft feature only. The source's count, of the first message alone (`text_steps`), is zero in
     nearly all sessions.
@@ -253,6 +254,8 @@ def plan_steps_detected(view: SessionView, why: Evidence) -> Measured:
             planned.append((n, call))
             if call.purpose != "plan_handoff":
                 break  # a later list is the plan revised
+    if not planned and (other := other_language(view.prose)) is not None:
+        return other
     why.support((e for n, e in steps if n), "a list of steps:")
     why.support((c for _, c in planned), "a plan by tool:")
     why.rule("lists whose items begin with an action, before the first edit; the largest count")
@@ -299,8 +302,9 @@ def self_correction_count(view: SessionView, why: Evidence, has_reasoning_blocks
     """
     if isinstance(has_reasoning_blocks, Absent):
         return Absent("missing_field", has_reasoning_blocks.detail)
-    if (other := other_language(view.prose if view.prose.text else view.thoughts)) is not None:
-        return other
+    for prose in (view.prose, view.thoughts):
+        if (other := other_language(prose)) is not None:
+            return other
     counts = []
     for prose in (view.thoughts, view.prose):
         spans = prose.spans(found_self_corrections)

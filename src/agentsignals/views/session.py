@@ -31,7 +31,7 @@ from agentsignals.model import (
 from agentsignals.model.lazy import once
 from agentsignals.model.prices import Kind, cost_formula
 from agentsignals.views.usage import final_share, is_lower_bound, last_closing, total_of
-from agentsignals.words.lexicon import limits_work
+from agentsignals.words.lexicon import OTHER, language_spoken, limits_work
 from agentsignals.words.prose import Mentions, Prose, Span, asked, endings, names_of_file
 
 FILE_CLASSES = frozenset(("read", "search", "edit"))
@@ -294,6 +294,29 @@ class SessionView:
             del response[end:], response[:start]
             responses.append(response)
         return responses
+
+    @once
+    def foreign(self) -> dict[int, Absent]:
+        """Turns in another language than English, each with the reason why no rule for English judges it. A turn that
+        tells no language ("ok") is in the one that most of the others are in."""
+        told = {t.turn: language_spoken(t.text) for t in self.turns}
+        others = Counter(language for language in told.values() if language not in ("", "en"))
+        if not others:
+            return {}
+        usual = others.most_common(1)[0][0]
+        if 2 * others.total() > sum(1 for language in told.values() if language):
+            told = {n: language or usual for n, language in told.items()}
+        return {
+            n: Absent("not_computable", "language" if language == OTHER else f"language: {language}")
+            for n, language in told.items()
+            if language not in ("", "en")
+        }
+
+    def mostly_foreign(self, first: int = 0) -> Absent | None:
+        """Return why rules for English judge none of the person's words from a turn on; None unless most are in another
+        language."""
+        reasons = [reason for n, reason in self.foreign.items() if n >= first]
+        return reasons[-1] if reasons and 2 * len(reasons) > len(self.turns) - first else None
 
     @once
     def mentions(self) -> Mentions:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from agentsignals.model import UNSPOKEN, Turn
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.words.text import is_of_word, language_of, lowered, word_lists
+from agentsignals.words.text import hinted_language, is_of_word, language_of, lowered, word_lists
 
 
 class Pattern:
@@ -325,23 +325,37 @@ _SMALL_WORDS = (
 """Words that hardly another language in Latin letters shares."""
 _ENGLISH = frozenset(_SMALL_WORDS.split())
 _NOT_LATIN = re.compile(r"[^\x00-\u024f]")
+OTHER = "other"
 ENOUGH_WORDS = 12
 """A text of fewer words may do without any of the small words of its language."""
 
 
-def is_english(text: str) -> bool:
-    """Return False when the head is mostly in another script, in a language that its small words tell, long without one
-    of English's, or short without one and with letters that English lacks."""
+def language_spoken(text: str) -> str:
+    """Return the language of a turn's head: a code, `other` for one that is not English and has no code, or empty where
+    the head tells none.
+
+    `other`: mostly in another script, long without a small word of English, or short without one and with letters that
+    English lacks.
+    """
     searched, _, words, _ = _head(text)
+    language = language_of(searched)
     if not searched.isascii():
         foreign = [c for c in _NOT_LATIN.findall(searched) if c.isalpha()]
         if 2 * len(foreign) > len([c for c in searched if c.isalpha()]):
-            return False
-    if language_of(searched) not in (None, "en"):
-        return False
+            return language if language not in (None, "en") else OTHER
+    if language is not None:
+        return language
     if not words.isdisjoint(_ENGLISH):
-        return True
-    return len(words) < ENOUGH_WORDS and not any(c.isalpha() and not c.isascii() for c in searched)
+        return "en"
+    if (hinted := hinted_language(searched)) is not None:
+        return hinted
+    is_other = len(words) >= ENOUGH_WORDS or any(c.isalpha() and not c.isascii() for c in searched)
+    return OTHER if is_other else ""
+
+
+def is_english(text: str) -> bool:
+    """Return whether the head of a turn is in English, or tells no language."""
+    return language_spoken(text) in ("", "en")
 
 
 # -- Labels of one message by word rules. They miss most of what a reader finds, so their counts are lower bounds

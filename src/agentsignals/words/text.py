@@ -125,9 +125,13 @@ _LETTERS_OF_A_SIGN = 3
 """A Chinese, Japanese or Korean character says as much as so many letters."""
 
 
+_SHARED = "also_in_english"
+
+
 @cache
 def _small_words() -> dict[str, frozenset[str]]:
-    return {language: frozenset(words.split()) for language, words in word_lists("languages").items()}
+    lists = {language: frozenset(words.split()) for language, words in word_lists("languages").items()}
+    return {language: words for language, words in lists.items() if language != _SHARED}
 
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
@@ -135,6 +139,8 @@ _ASCII_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 """Words of a lower-case ASCII text, in half the time."""
 FEWEST_WORDS = 2
 """Small words that must speak for a language, and one more than for any other."""
+SHORT_WORDS = 6
+"""In a text of so few different words, and none of English's, one small word hints at the language."""
 CLEARLY = 0.3
 """With such a share of small English words among the different words, no other language has as many."""
 WINDOW_CHARS = 600
@@ -192,8 +198,25 @@ def _by_small_words(words_in_text: list[str]) -> str | None:
     # Most prompts are, and asking about the others takes ten times as long; telling the different words apart, twice.
     if n_english >= max(CLEARLY * len(words_in_text), FEWEST_WORDS):
         return "en"
-    words = set(words_in_text)
+    # Single letters are names of values as often as words: together they count as one.
+    letters, words = set[str](), set[str]()
+    for word in words_in_text:
+        (words if len(word) > 1 or not word.isascii() else letters).add(word)
     if n_english >= max(CLEARLY * len(words), FEWEST_WORDS):
         return "en"
-    (second, _), (most, language) = sorted((len(words & small), name) for name, small in languages.items())[-2:]
+    (second, _), (most, language) = sorted(
+        (len(words & small) + (not letters.isdisjoint(small)), name) for name, small in languages.items()
+    )[-2:]
     return language if most >= FEWEST_WORDS and most > second else None
+
+
+def hinted_language(text: str) -> str | None:
+    """Return the one language that has small words in a short text without any of English's. Words that are short, or
+    of English or programs too, hint at none."""
+    words = set(_WORD.findall(text.lower()))
+    languages, shared = _small_words(), word_lists("languages")[_SHARED].split()
+    if len(words) > SHORT_WORDS or words & languages["en"]:
+        return None
+    telling = {word for word in words if (len(word) > 2 or not word.isascii()) and word not in shared}
+    hinted = [language for language, small in languages.items() if telling & small]
+    return hinted[0] if len(hinted) == 1 else None

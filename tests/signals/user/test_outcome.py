@@ -14,7 +14,7 @@ from agentsignals.views.session import SessionView
 from tests.build import Part, call, say, user, view
 from tests.signals.ask import absent, detail, value
 
-APPLIED, REVERTED, CLOSING = "user.output_applied", "user.changes_reverted", "user.closing_reaction"
+APPLIED, REVERTED, ENDING = "user.output_applied", "user.changes_reverted", "user.session_ending"
 EDIT = call("Edit", path="a.py")
 MINUTE = 60_000_000
 
@@ -82,7 +82,7 @@ def test_a_call_asked_for_together_with_a_refused_one_is_no_going_on() -> None:
     one = view(user("go"), REFUSED, EDIT)
     for made in one.calls:
         made.step = 0
-    assert value(one, CLOSING)["interrupted_after"] is True
+    assert value(one, ENDING)["interrupted_after"] is True
 
 
 ENDED = 1000 * MINUTE
@@ -95,9 +95,8 @@ def judged(given: dict[str, Any], **history: Any) -> tuple[Any, dict[str, Any], 
         session_id="s1", context="product", format="claude-code", agent="claude-code", artifact_id="a1", ended_at=ENDED
     )
     known = {
-        "closing_reaction": {
-            "kind": "none",
-            "turn": 2,
+        "closing_reaction": {"kind": "none", "turn": 2},
+        "session_ending": {
             "edits_after": 0,
             "commits_after": 0,
             "interrupted_after": False,
@@ -118,10 +117,11 @@ def judged(given: dict[str, Any], **history: Any) -> tuple[Any, dict[str, Any], 
 
 def said(kind: str, edits: int = 0, commits: int = 0, cut: bool = False, asked: bool = False) -> dict[str, Any]:
     after = {"edits_after": edits, "commits_after": commits, "interrupted_after": cut, "question_open": asked}
-    return {"closing_reaction": {"kind": kind, "turn": 2, **after}}
+    return {"closing_reaction": {"kind": kind, "turn": 2}, "session_ending": after}
 
 
 NO_VERDICT = Absent("none_found", "no_verdict")
+UNREAD = Absent("not_computable", "language: de")
 
 
 SOON = {"next_id": "s2", "next_started_at": ENDED + 10 * MINUTE}
@@ -153,6 +153,9 @@ LATE = {"next_id": "s2", "next_started_at": ENDED + 40 * MINUTE}
         ({}, {**SOON, "next_shares_file": False, "next_similarity": 0.5}, NO_VERDICT, None, "rule 5"),
         ({}, {**LATE, "next_shares_file": True}, NO_VERDICT, None, "rule 5"),
         ({"closing_reaction": Absent("not_applicable", "no_turn")}, {}, NO_VERDICT, None, "rule 5"),
+        ({"closing_reaction": UNREAD}, {}, UNREAD, None, "rule 5"),
+        ({**said("none", cut=True), "closing_reaction": UNREAD}, {}, "abandoned_mid_session", "cut", "rule 4"),
+        ({"closing_reaction": UNREAD, "output_applied": True}, {}, "accepted", "git", "rule 2"),
     ],
 )
 def test_the_first_rule_that_holds_names_the_outcome(
@@ -163,6 +166,7 @@ def test_the_first_rule_that_holds_names_the_outcome(
     assert collected.rules[0].startswith(rule)
     assert {i.excerpt.split(" = ")[0] for i in collected.items} == {
         "user.closing_reaction",
+        "user.session_ending",
         "user.output_applied",
         "user.changes_reverted",
         "user.session_reopened_within_s",
@@ -246,7 +250,7 @@ def test_prior_sessions_of_the_repository() -> None:
 def test_what_looks_at_other_sessions_is_computed_in_the_second_pass() -> None:
     scopes = {s.path: s.scope for s in catalogue().values()}
     assert scopes["user.session_outcome"] == scopes["user.session_reopened_within_s"] == "history"
-    assert scopes["user.closing_reaction"] == scopes["user.output_applied"] == "session"
+    assert {scopes[path] for path in ("user.closing_reaction", ENDING, APPLIED)} == {"session"}
 
 
 @pytest.mark.parametrize(
@@ -258,6 +262,7 @@ def test_a_session_that_ends_with_an_approved_plan_goes_on_elsewhere(after: Any,
     past = History(place="shop", known_until=4 * 10**15, known_since=0)
     known = {
         "closing_reaction": {"kind": "none"},
+        "session_ending": {},
         "output_applied": Absent("missing_artifact", "git"),
         "changes_reverted": Absent("missing_artifact", "git_or_snapshots"),
         "session_reopened_within_s": Absent("none_found", "within_24h"),

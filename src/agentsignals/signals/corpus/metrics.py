@@ -35,8 +35,8 @@ from agentsignals.stats.intervals import median
 from agentsignals.views.history import place_of
 from agentsignals.views.session import FAILURES_UNKNOWN, Evidence, SessionView
 from agentsignals.views.usage import usd_of
-from agentsignals.words.lexicon import ACTIONS, clean, head, is_english
-from agentsignals.words.text import estimate_tokens, language_of, lowered, word_lists
+from agentsignals.words.lexicon import ACTIONS, clean, head
+from agentsignals.words.text import estimate_tokens, lowered, word_lists
 
 signal = signals_with(origin="agent-traces")
 
@@ -389,9 +389,8 @@ def first_message_pattern(view: SessionView, why: Evidence) -> str | Absent:
     text = clean(first.text)
     if not head(first.text).strip(" \u2022\n"):
         return "paste_only"
-    if not is_english(first.text):
-        language = language_of(text)
-        return Absent("not_computable", f"language: {language}" if language else "language")
+    if (other := view.foreign.get(first.turn)) is not None:
+        return other
     low, searched = lowered(text), text[:_SEARCHED].lower()
     for rule in _RULES:
         if rule.label == "bug_report" and len(text) <= _CONTINUATION_CHARS and (match := _CONTINUES.search(low)):

@@ -9,11 +9,12 @@ import msgspec
 
 from agentsignals.changes.regions import WHOLE_TREE
 from agentsignals.changes.worktrees import MOST_TOLD, EarlierSessions, Kind, LinesCommitted, LinesTakenBack, read
-from agentsignals.model import RAN, Absent, Edit, Event, ToolCall
+from agentsignals.model import RAN, UNSPOKEN, Absent, Edit, Event, ToolCall
 from agentsignals.signals import Measured, signals_with
 from agentsignals.views.history import History
 from agentsignals.views.session import Evidence, SessionView, closing_question, cut_short, plan_handed_on
 from agentsignals.words.lexicon import acceptance, giving_up, rejection, revert_all
+from agentsignals.words.prose import other_language
 
 signal = signals_with(origin="Agent Signals")
 
@@ -191,16 +192,13 @@ def _revert_commands(view: SessionView) -> list[tuple[ToolCall | Event, str]]:
     return sorted(reverts, key=lambda pair: pair[0].seq)
 
 
-@signal("user.closing_reaction", "obj", "label", basis="heuristic", version=3, origin="agentsignals")
+@signal("user.closing_reaction", "obj", "label", basis="heuristic", version=4, origin="agentsignals")
 def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
-    """What the last human turn says of the work (revert_all, rejection, accept, gives_up or none), and what still
-    followed: edits, commits, a response cut short for good, a question of the agent's that nobody answered.
+    """What the last human turn says of the work (revert_all, rejection, accept, gives_up or none).
 
     kind: the first of revert_all, rejection, gives_up, accept whose patterns match the head of the last turn (accept
-    not in turn 0), else none. turn: its number. After its event: edits_after, different calls that changed the
-    repository; commits_after, commits; interrupted_after, an interrupt or rejected call behind the last main-thread
-    call with status ok, unknown or error (or of that call's step); question_open, a call of class ask without a result,
-    or a closing question. Absent without a turn.
+    not in turn 0), else none. turn: its number. Absent without a turn, and where the last one is in another language
+    than English.
 
     Pitfalls: Silence is not a reaction. Most sessions end without a comment on the result.
     Why: The raw end of a session, from which the outcome is derived and can be derived anew.
@@ -208,6 +206,9 @@ def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
     if not view.turns:
         return Absent("not_applicable", "no_turn")
     last = view.turns[-1]
+    other = view.foreign.get(last.turn)
+    if other is not None and last.kind not in UNSPOKEN:
+        return other
     kind, matched = "none", None
     finders = {"revert_all": revert_all, "rejection": rejection, "gives_up": giving_up, "accept": acceptance}
     for name, find in finders.items():
@@ -219,6 +220,24 @@ def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
         why.match(last, kind, matched)
     else:
         why.denominator([last], "no pattern matches:")
+    return {"kind": kind, "turn": last.turn}
+
+
+@signal("user.session_ending", "obj", "counts", basis="heuristic", origin="agentsignals")
+def session_ending(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
+    """What still followed the last human turn: edits, commits, a response cut short for good, a question of the agent's
+    that nobody answered.
+
+    edits_after: different calls that changed the repository. commits_after: commits. interrupted_after: an interrupt or
+    rejected call behind the last main-thread call with status ok, unknown or error (or of that call's step).
+    question_open: a call of class ask without a result, or a closing question (null where the agent writes another
+    language than English). Absent without a turn.
+
+    Why: The rest of a session's raw end: it needs no words of the person.
+    """
+    if not view.turns:
+        return Absent("not_applicable", "no_turn")
+    last = view.turns[-1]
     edits = {e.seq for e in _work(view) if e.seq > last.seq}
     commits = [c for c in view.commits if c.seq > last.seq]
     cut = cut_short(view, last.seq)
@@ -227,16 +246,15 @@ def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
     # The last response asks by a tool without an answer, or ends in a question that is no mere offer.
     asking = [c for c in view.calls if c.class_ == "ask" and c.turn == len(view.turns) - 1 and c.status == "none"]
     why.support(asking, "never answered:")
-    closing = closing_question(view, view.responses[-1])
+    unread = other_language(view.prose) is not None
+    closing = None if unread else closing_question(view, view.responses[-1])
     if closing is not None:
         why.matches(view.prose.matches([closing]))
     return {
-        "kind": kind,
-        "turn": last.turn,
         "edits_after": len(edits),
         "commits_after": len(commits),
         "interrupted_after": bool(cut),
-        "question_open": bool(asking) or closing is not None,
+        "question_open": bool(asking) or (None if unread else closing is not None),
     }
 
 
@@ -246,6 +264,7 @@ def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the sign
     view: SessionView,
     history: History,
     closing_reaction: dict[str, Any] | Absent,
+    session_ending: dict[str, Any] | Absent,
     output_applied: bool | Absent,
     changes_reverted: bool | Absent,
     session_reopened_within_s: float | Absent,
@@ -253,19 +272,22 @@ def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the sign
     """explicitly_rejected, accepted, restarted_same_task or abandoned_mid_session: the first that something was seen
     of; absent where nothing was.
 
-    The first rule that holds, from user.closing_reaction and the signals named. explicitly_rejected: changes_reverted
-    without output_applied; kind revert_all; kind rejection with no edit or commit after it. accepted: output_applied;
-    kind accept without interrupted_after. restarted_same_task: session_reopened_within_s <= 1,800, and that session
-    changes a file of this one or the F1 of the words of both first prompts' heads is 0.6 (three words or more).
+    The first rule that holds, from user.closing_reaction, user.session_ending and the signals named.
+    explicitly_rejected: changes_reverted without output_applied; kind revert_all; kind rejection with no edit or commit
+    after it. accepted: output_applied; kind accept without interrupted_after. restarted_same_task:
+    session_reopened_within_s <= 1,800, and that session changes a file of this one or the F1 of the words of both first
+    prompts' heads is 0.6 (three words or more).
     abandoned_mid_session: kind gives_up with no edit or commit after it; interrupted_after; question_open. Absent
     (censored) for rules 3 and later where the store's last time is less than 30 minutes behind the end, and, but for
-    gives_up, where the session ends with an approved plan.
+    gives_up, where the session ends with an approved plan. Where the last turn is in another language than English, its
+    words decide nothing, and without another verdict the language is the reason.
 
     Pitfalls: No verdict (absent, none_found) is neither failure nor success, and where commits are not in sight it is
     the rule: publish evidence_kind and the share without a verdict with every rate.
     Why: The label behind all figures about satisfaction.
     """
-    reaction = closing_reaction if isinstance(closing_reaction, dict) else {"kind": "none"}
+    reaction = dict(session_ending) if isinstance(session_ending, dict) else {}
+    reaction["kind"] = closing_reaction["kind"] if isinstance(closing_reaction, dict) else "none"
     gap = session_reopened_within_s
     reopened = not isinstance(gap, Absent) and gap <= REOPENED_SOON_S
     detail: dict[str, Any] = {"reopened": reopened}
@@ -283,6 +305,8 @@ def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the sign
             return Absent("censored", "goes_on_in_another_session")
     why.rule(rule)
     if label is None:
+        if isinstance(closing_reaction, Absent) and closing_reaction.reason == "not_computable":
+            return closing_reaction
         return Absent("none_found", NO_VERDICT)
     return Measured(label, {"evidence_kind": evidence, **detail})
 
