@@ -13,7 +13,7 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import BaselineError
 from agentsignals.model import Label, Session
-from agentsignals.questions.baseline import MEASURES, Rate, Spread, difference, standardised
+from agentsignals.questions.baseline import MEASURES, Rate, Spread, difference, spreads, standardised
 from agentsignals.store import Store
 from agentsignals.ui import report
 from tests.build import call, say, session, user
@@ -238,6 +238,27 @@ def test_impossible_figures_are_refused(
     with pytest.raises(BaselineError) as caught:
         report.write(mine, tmp_path / "r.json", baseline=changed(file, tmp_path, **facts))
     assert told_why in caught.value.message
+
+
+def test_the_share_that_rules_for_english_do_not_judge_stands_at_the_measure(
+    mine: Store, file: Path, tmp_path: Path
+) -> None:
+    made = spreads([
+        {"signal": "chat.pushback_rate", "number": None if n % 4 else 0.5, "version": 2, "low": True, "unjudged": n % 4 > 0}
+        for n in range(20)
+    ])  # fmt: skip
+    assert [(spread.n, spread.not_judged) for spread in made] == [(5, 0.75)]
+    measures = json.loads(file.read_text("utf-8"))["measures"]
+    for measure in measures:
+        if measure["signal"] == "chat.pushback_rate":
+            measure["not_judged"] = 0.25
+    section = told(mine, changed(file, tmp_path, measures=measures), tmp_path)
+    rows = next(table["rows"] for table in section["tables"] if table["id"] == "baseline.measures")
+    ends = {row[0]: row[-1] for row in rows}
+    assert ends["Prompts with pushback or after an interruption"].endswith(
+        "baseline: 25.0% of sessions not judged: another language"
+    )
+    assert "not judged" not in ends["Tool calls per prompt"]
 
 
 def test_measures_nobody_knows_are_passed_over(mine: Store, file: Path, tmp_path: Path) -> None:
