@@ -244,7 +244,7 @@ def test_the_share_that_rules_for_english_do_not_judge_stands_at_the_measure(
     mine: Store, file: Path, tmp_path: Path
 ) -> None:
     made = spreads([
-        {"signal": "chat.pushback_rate", "number": None if n % 4 else 0.5, "version": 2, "low": True, "unjudged": n % 4 > 0}
+        {"signal": "chat.pushback_rate", "version": 2, "low": True, "number": None if n % 4 else 0.5, "unjudged": n % 4}
         for n in range(20)
     ])  # fmt: skip
     assert [(spread.n, spread.not_judged) for spread in made] == [(5, 0.75)]
@@ -254,7 +254,7 @@ def test_the_share_that_rules_for_english_do_not_judge_stands_at_the_measure(
             measure["not_judged"] = 0.25
     section = told(mine, changed(file, tmp_path, measures=measures), tmp_path)
     rows = next(table["rows"] for table in section["tables"] if table["id"] == "baseline.measures")
-    ends = {row[0]: row[-1] for row in rows}
+    ends = {row["measure"]: row["warning"] for row in rows}
     assert ends["Prompts with pushback or after an interruption"].endswith(
         "baseline: 25.0% of sessions not judged: another language"
     )
