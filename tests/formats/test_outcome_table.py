@@ -115,7 +115,7 @@ def test_outcomes_beside_conversations_as_text_are_a_table_of_conversations() ->
 
 
 def test_a_table_of_any_number_of_rows_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentsignals.formats.outcome_table.reader.ROWS_MAX", 2)
+    monkeypatch.setattr("agentsignals.formats.outcome_table.ROWS_MAX", 2)
     for data in (as_csv(ROWS), as_lines(ROWS), as_parquet(ROWS)):
         parts, artifact = read(data)
         assert (len(parts), artifact.skipped_reasons) == (2, {"too_many_rows": 1})

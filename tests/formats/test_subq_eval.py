@@ -12,7 +12,7 @@ import pytest
 from agentsignals.cli.doctor import checks
 from agentsignals.formats import Input
 from agentsignals.formats.subq_eval import FORMAT
-from agentsignals.formats.subq_eval_log import FORMAT as LOG
+from agentsignals.formats.subq_eval import SUBQ_EVAL_LOG_FORMAT as LOG
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Attempt
 from agentsignals.store import Store

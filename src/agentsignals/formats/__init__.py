@@ -76,7 +76,7 @@ class Card(Struct, frozen=True, kw_only=True):
     resume: str = ""
     """The agent's own command that goes on with a session, which it calls `ID`. Empty where it has none."""
     plan_limits: str = ""
-    """Module whose `read` finds the limits of the person's plan at the end of a log. Empty where logs state none."""
+    """Module whose `plan_limits` reads the limits of the person's plan from a log's end. Empty if logs state none."""
 
     @property
     def rests_on(self) -> Kind:
@@ -329,7 +329,7 @@ def plan_limits(format_name: str, end: bytes) -> list[PlanLimit]:
     card = card_of(named) if named is not None else None
     if card is None or not card.plan_limits:
         return []
-    limits: list[PlanLimit] = import_module(f"agentsignals.formats.{card.plan_limits}").read(end)
+    limits: list[PlanLimit] = import_module(f"agentsignals.formats.{card.plan_limits}").plan_limits(end)
     return limits
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agentsignals.formats.harbor_log import is_recording
+from agentsignals.formats.harbor import is_recording
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.records import UNREADABLE
 

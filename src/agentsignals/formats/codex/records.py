@@ -12,7 +12,9 @@ from typing import Any, Union
 import msgspec
 from msgspec import Raw, Struct
 
+from agentsignals.formats import PlanLimit
 from agentsignals.formats.documents import Part
+from agentsignals.formats.records import UNREADABLE, decoder
 
 # -- records of one type ---------------------------------------------------------------------------------------------
 
@@ -407,3 +409,44 @@ class Outline:
         self.has_counts |= any(record.payload.info is not None for record in shapes[TokenCount])
         self.is_metered |= self.has_counts or UsageRecord in shapes
         self.answers_in_items |= any(record.payload.role == "assistant" for record in shapes[Message])
+
+
+# -- limits of the person's plan, as Codex logs them after each model call: `rate_limits` of `token_count` -------------
+
+
+class Window(Struct):
+    used_percent: float
+    window_minutes: int | None = None
+    resets_at: int | None = None
+
+
+class Limits(Struct):
+    primary: Window | None = None
+    secondary: Window | None = None
+
+
+class LimitsPayload(Struct):
+    rate_limits: Limits | None = None
+
+
+class LimitsLine(Struct):
+    payload: LimitsPayload | None = None
+
+
+def plan_limits(end: bytes) -> list[PlanLimit]:
+    """Return the limits of the person's plan in the last record of a log's end that states any."""
+    for line in reversed(end.splitlines()):
+        if b'"rate_limits"' not in line:
+            continue
+        try:
+            payload = decoder(LimitsLine).decode(line).payload
+        except UNREADABLE:  # the first line is cut, the last may be
+            continue
+        limits = payload.rate_limits if payload is not None else None
+        windows = [] if limits is None else [limits.primary, limits.secondary]
+        if found := [w for w in windows if w is not None]:
+            return [
+                PlanLimit(used=w.used_percent / 100, window_s=60 * (w.window_minutes or 0), resets_at=w.resets_at)
+                for w in found
+            ]
+    return []

@@ -18,6 +18,7 @@ from agentsignals.changes.patches import looks_like_diff, patched_files
 from agentsignals.errors import AmbiguousFormat
 from agentsignals.formats import Format, Input, Reading, hermes, identify
 from agentsignals.formats import columns as tables
+from agentsignals.formats import outcome_table as outcomes
 from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.atif.reader import TYPED, printed_exit, read_actions
 from agentsignals.formats.bounds import refuse, whole
@@ -25,7 +26,6 @@ from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.conversation_table import DIGEST_BYTES, candidates
 from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.formats.outcome_table import reader as outcomes
 from agentsignals.formats.records import saw, skip
 from agentsignals.formats.rows import (
     NO_CONVERSATIONS,

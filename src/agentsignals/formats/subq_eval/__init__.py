@@ -1,14 +1,13 @@
 """Trials of subq-eval, the eval harness of Agent Signals: results, test reports, configuration, history, output.
 
 No sample of it is public: the grammar is the one inferred in design/signals.md#tool-classes, and names are taken in
-camel case
-and snake case alike.
+camel case and snake case alike.
 """
 
 import posixpath
 import re
 
-from agentsignals.formats import Claim, Format
+from agentsignals.formats import Claim, Format, patch, read_by, swe_bench_text
 from agentsignals.formats.columns import holds_conversations, may_hold
 from agentsignals.formats.head import Head
 from agentsignals.formats.instances import is_bare_report
@@ -62,3 +61,26 @@ def claims(head: Head) -> Claim | None:
 
 
 FORMAT = Format(name="subq-eval", version=2, claims=claims, snapshots=False)
+
+
+def claims_of_output(head: Head) -> Claim | None:
+    """Claim text with `[subq-eval]` lines and phase events. A `stdout.txt` without any in its head is read inside of a
+    trial, where they may come late."""
+    folder, name = posixpath.split(head.path)
+    if "[subq-eval]" in head.text and PRINTED.search(head.text):
+        return Claim(keys=[], root=folder, gathers=True)
+    if "plannotator-phase" in head.text and PHASE.search(head.text):
+        return Claim(keys=[], root=folder, gathers=True)
+    if name != "stdout.txt" or any(other.claims(head) is not None for other in (patch, swe_bench_text)):
+        return None
+    return Claim(keys=[], companion=True)
+
+
+SUBQ_EVAL_LOG_FORMAT = Format(
+    name="subq-eval-log",
+    version=1,
+    claims=claims_of_output,
+    read=read_by("subq_eval.stdout"),
+    of_json=False,
+    snapshots=False,
+)

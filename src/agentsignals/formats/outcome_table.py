@@ -1,6 +1,8 @@
-"""Read the rows of a table of outcomes as attempts, each a trial of its own."""
+"""Tables of outcomes, a row an attempt (design/formats.md#tables-of-outcomes): CSV, JSON, JSON Lines, Parquet, Arrow.
+Columns are known by their usual names."""
 
 import hashlib
+import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -8,13 +10,53 @@ from typing import Any
 
 from msgspec import structs
 
-from agentsignals.formats import Input, Reading
+from agentsignals.formats import Claim, Format, Input, Reading
 from agentsignals.formats import columns as tables
 from agentsignals.formats.bounds import amount, count
+from agentsignals.formats.head import Head
 from agentsignals.formats.instances import TrialsBelow, canonical
 from agentsignals.formats.records import read_before, saw, skip
-from agentsignals.formats.rows import Lost, Row, lose, table
+from agentsignals.formats.rows import Lost, Row, first_rows, is_packed, lose, schema_of, table
 from agentsignals.model import Attempt
+
+
+def claims(head: Head) -> Claim | None:
+    """Recognise a table by its columns and its first rows. Rows that hold conversations are another format's.
+
+    A JSON table that lacks a column is not claimed. Other kinds are read by no other format, so they are claimed and
+    say what they lack. Trials below its folder take their verdicts from it.
+    """
+    folder = posixpath.dirname(head.path)
+    if head.looks_like_json:
+        return Claim(keys=[], judges=folder) if is_of_json(head) else None
+    rows: list[dict[str, str]] = []
+    if packed := is_packed(head.data):
+        schema = schema_of(head.data)
+        header = [] if schema is None else [str(name) for name in schema.names]
+    else:
+        header, rows = first_rows(head.text, head.complete)
+    columns = tables.columns_of(header)
+    if tables.may_hold(header):
+        return None
+    if columns.lacks:
+        is_table = columns.is_near and (packed or bool(rows))
+    else:
+        is_table = packed or (bool(rows) and tables.are_rows(rows, columns))
+    return Claim(keys=[], judges=folder) if is_table else None
+
+
+def is_of_json(head: Head) -> bool:
+    """Return whether a file is such a table in JSON. Formats whose rows have the same names ask this too."""
+    rows = (head.items or head.records) if head.looks_like_json else []
+    if not rows or any(
+        isinstance(v := rows[0][name], list) or tables.messages_of(v) for name in tables.may_hold(rows[0])
+    ):
+        return False
+    columns = tables.columns_of(list(rows[0]))
+    if columns.lacks or not (columns.is_swe_bench or len(rows) > 1):
+        return False  # one object with such keys may be anything
+    return tables.are_rows(rows, columns)
+
 
 ROWS_MAX = 200_000
 """Rows that are read of a table: twice those of all runs of the largest leaderboard (200 submissions of 500 tasks), and
@@ -184,3 +226,14 @@ def _is_setting(value: object) -> bool:
     if isinstance(value, str) and len(value) > tables.LONGEST_NAME:
         return False  # a text, such as the definitions of all tools
     return isinstance(value, str | int | float) and not missing
+
+
+FORMAT = Format(
+    name="outcome-table",
+    version=4,
+    claims=claims,
+    pieces=pieces,
+    of_json=None,
+    weight=500,
+    snapshots=False,
+)

@@ -6,7 +6,7 @@ from math import inf
 
 from agentsignals.formats import Input, Reading, identify
 from agentsignals.formats.documents import saw_again
-from agentsignals.formats.harbor_log import EXCEPTION, TERMINALS
+from agentsignals.formats.harbor import EXCEPTION, TERMINALS
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.records import saw, skip
 from agentsignals.formats.terminal import printed
