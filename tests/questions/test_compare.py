@@ -487,6 +487,26 @@ def test_an_odd_candidate_is_a_footnote_and_stops_no_comparison(
     assert len(again.pairs) == 1 and "odd" in {again.pairs[0].candidate, again.pairs[0].baseline} and again.unlike
 
 
+@pytest.mark.parametrize(
+    ("tasks", "other_data_set", "common"),
+    [
+        pytest.param("0 1 2 3", False, True, id="all names the same"),
+        pytest.param("2 3 14 15", False, True, id="half of the names"),
+        pytest.param("3 14 15 16", False, False, id="fewer than half"),
+        pytest.param("0 1 2 3", True, False, id="names of two data sets"),
+    ],
+)
+def test_tasks_without_a_data_set_count_under_the_one_that_has_their_names(
+    tasks: str, other_data_set: bool, common: bool
+) -> None:
+    known = [tried("a", f"t{n}", 1.0, dataset="x") for n in range(8)]
+    more = [tried("c", f"t{n}", 1.0, dataset="y") for n in range(8)] if other_data_set else []
+    found = compared(*known, *more, *(tried("b", f"t{n}", 0.0) for n in tasks.split()), by=["model"], anyway=True)
+    (pair,) = [pair for pair in found.pairs if "b" in (pair.candidate, pair.baseline)]
+    assert (pair.paired.tasks > 0) == common
+    assert any("record no data set and count as tasks of x" in warning for warning in found.warnings) == common
+
+
 def test_groups_are_compared_each_by_its_command() -> None:
     trials = [*arm("a", "1 0 1", dataset="x"), *arm("b", "1 1 1", dataset="x"), *arm("c", "0 0 1", dataset="x"),
               *arm("d", "1 0", dataset="y"), *arm("e", "0 0", dataset="y")]  # fmt: skip

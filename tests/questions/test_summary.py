@@ -43,6 +43,12 @@ def test_a_cut_list_of_groups_ends_with_no_heading_of_its_own() -> None:
     assert resolved_text(groups)[4].startswith("Resolved, no task named")
 
 
+def test_attempts_of_nobody_are_told_beside_the_resolved() -> None:
+    group = ResolvedGroup(tasks=3, datasets=[], command="", unrecorded=400, candidates=[
+        ResolvedCandidate(name="m", share=0.5, low=0.2, high=0.8, judged=4, not_judged=0)])  # fmt: skip
+    assert resolved_text([group])[-1].split(maxsplit=1)[1].startswith("400 attempts without a recorded model or agent")
+
+
 @pytest.mark.parametrize(
     ("days", "said"),
     [

@@ -200,6 +200,8 @@ class ResolvedGroup(Struct, frozen=True, kw_only=True):
     candidates: list[ResolvedCandidate]
     command: str
     """The command that compares them."""
+    unrecorded: int = 0
+    """Attempts of the store that record neither model nor agent, which are in no group; told with the first."""
 
 
 class Elsewhere(Struct, frozen=True, kw_only=True):

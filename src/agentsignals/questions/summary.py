@@ -208,6 +208,8 @@ def resolved_text(groups: Sequence[ResolvedGroup], most: int | None = None) -> l
             lines.append(f"{share:>{_SHARE}}  {interval(c.low, c.high):13}{solved:>12}  {safe_name(c.name)}{lacking}")
         if group.command and n:
             lines.append(f"         {group.command}")
+    if nobody := sum(group.unrecorded for group in groups):
+        lines.append(f"{'–':>{_SHARE}}  {times(nobody, 'attempt')} without a recorded model or agent: in no line above")
     if most is None or len(lines) <= most:
         return lines
     shown = lines[: most - 1]

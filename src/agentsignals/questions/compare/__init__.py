@@ -51,7 +51,7 @@ from agentsignals.questions.compare.candidate import (
     uninformative_tasks,
 )
 from agentsignals.questions.compare.pairs import Conclusion, Pair, adjust_p_values, conclude, pair_of
-from agentsignals.questions.formatting import cut
+from agentsignals.questions.formatting import cut, times
 from agentsignals.questions.question import Inputs, Question, Row
 from agentsignals.questions.ranking import ResolvedCandidate, ResolvedGroup, safe_name
 from agentsignals.signals.catalog import caption
@@ -503,6 +503,15 @@ def _warnings(  # noqa: PLR0913  (what a comparison is made of)
         warnings.append(f"{_list(names)} {verb} from the baseline also in {_list(never_shared)}.")
     if left := sum(len(names) for _, names in ranked[_SENTENCES:]):
         warnings.append(f"{left:,} more candidates also differ from the baseline in other columns.")
+    lent = [
+        a for a in first if a.dataset is None and a.task is not None and not a.task_key.startswith(("\n", "session"))
+    ]
+    if lent and "dataset" not in by:
+        named = sorted({attempt.task_key.partition("\n")[0] for attempt in lent})
+        warnings.append(
+            f"{times(len(lent), 'first attempt')} record no data set and count as tasks of {_list(named)}: the names"
+            " of the tasks are the same."
+        )
     spellings: dict[str, set[str]] = {}
     for attempt in first:
         if recorded := attempt.treatment.get(RECORDED_MODEL):
@@ -623,6 +632,7 @@ def resolved_groups(inputs: Inputs) -> list[ResolvedGroup]:
                 datasets=comparison.datasets,
                 tasks=comparison.common_tasks or max(c.tasks for c in comparison.candidates),
                 candidates=sorted(described, key=lambda c: (-(c.share if c.share is not None else -1), c.name)),
+                unrecorded=0 if made else comparison.unrecorded,
                 command=f"agentsignals evals compare --outcome {RULE.name}{against}" if comparison.pairs else "",
             )
         )

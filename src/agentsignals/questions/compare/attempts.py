@@ -221,6 +221,22 @@ def queries(rule: OutcomeRule, where: str = ALL) -> dict[str, str]:
     return {name: made[name].replace("{where}", where) for name in ("attempts", "values")}
 
 
+def _lent_datasets(rows: Sequence[Row]) -> dict[str, str]:
+    """Return, by task, the data set to count the tasks of attempts under that record none.
+
+    It is the one data set of the store that has at least half of these tasks by name; tasks that it lacks get none.
+    """
+    unnamed = {row["task_id"] for row in rows if row["task_id"] is not None and not row["dataset"]}
+    tasks: dict[str, set[str]] = {}
+    for row in rows:
+        if row["dataset"] and row["task_id"] in unnamed:
+            tasks.setdefault(row["dataset"], set()).add(row["task_id"])
+    if len(tasks) != 1:
+        return {}
+    [(dataset, shared)] = tasks.items()
+    return dict.fromkeys(shared, dataset) if 2 * len(shared) >= len(unnamed) else {}
+
+
 def attempts_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Attempt]:
     """Return the attempts in these rows, ordered by session id."""
     by_session: dict[str, dict[str, Row]] = {}
@@ -228,6 +244,7 @@ def attempts_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Attemp
         by_session.setdefault(row["session_id"], {})[row["signal"]] = row
     attempts: list[Attempt] = []
     models = same_models({row["model_id"] for row in rows["attempts"] if row["model_id"]})
+    lent = _lent_datasets(rows["attempts"])
     is_respelled = any(name != shortest for name, shortest in models.items())
     for row in rows["attempts"]:
         values = by_session.get(row["session_id"], {})
@@ -261,7 +278,9 @@ def attempts_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Attemp
                 index=row["attempt_index"] or 0,
                 task=task,
                 dataset=row["dataset"],
-                task_key=f"session\n{row['session_id']}" if task is None else f"{row['dataset'] or ''}\n{task}",
+                task_key=f"session\n{row['session_id']}"
+                if task is None
+                else f"{row['dataset'] or lent.get(task, '')}\n{task}",
                 treatment=treatment,
                 outcome=outcome if isinstance(outcome, float) else None,
                 why=outcome if isinstance(outcome, str) else "",
