@@ -263,7 +263,7 @@ def test_alone_it_reads_this_machine_and_says_what_to_type_next(
     assert (machine / "other" / "index.sqlite").exists() and document["read"]["parsed"] == 1
     shutil.rmtree(machine / ".claude")
     assert main([]) == 0
-    assert capsys.readouterr().out.startswith("no folder of an agent here; store ")
+    assert capsys.readouterr().out.startswith("no agent's logs were found on this machine; store ")
 
 
 def test_alone_with_a_word_it_is_refused(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:

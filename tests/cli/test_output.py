@@ -27,7 +27,7 @@ NAMES = ("session", "last active", "calls", "cost", "title")
 def test_a_table_is_as_wide_as_the_terminal(room: int) -> None:
     lines = table(NAMES, ROWS, 200, as_wide_as=room).splitlines()
     assert max(map(len, lines)) <= room and lines[1].startswith("3f2a81")
-    assert ("left out" in " ".join(lines)) is (room < 60)
+    assert ("not shown" in " ".join(lines)) is (room < 60)
 
 
 def test_words_are_wrapped_whole_and_numbers_set_to_the_right() -> None:
@@ -39,9 +39,9 @@ def test_words_are_wrapped_whole_and_numbers_set_to_the_right() -> None:
 
 def test_columns_go_by_importance_and_a_line_says_which() -> None:
     text = table(NAMES, ROWS, 200, optional=("cost", "calls"), as_wide_as=48)
-    assert "title" in text.splitlines()[0] and "(calls, cost left out at this width;" in text
+    assert "title" in text.splitlines()[0] and "(not shown at this width: calls, cost;" in text
     many = table([f"column {n}" for n in range(30)], [[str(n) * 9 for n in range(30)]], as_wide_as=60)
-    assert re.search(r"\(2\d columns left out at this width; --json has all\)", many)
+    assert re.search(r"\(not shown at this width: 2\d columns; --json has all\)", many)
 
 
 def test_on_one_line_cells_are_cut_where_their_column_ends() -> None:

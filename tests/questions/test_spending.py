@@ -123,7 +123,7 @@ def test_the_verb_prints_a_table_a_line_and_a_document(store: Store, capsys: pyt
     assert main(["today", "--by", "model", "--since", "7d", *named]) == 1
     assert re.search(r"No model call since \d{4}-\d\d-\d\d;", capsys.readouterr().err)
     assert main(["today", "--limit", "1", *named]) == 0
-    assert re.search(r"\n1 of (\d+) rows are listed; --limit \1 lists all\n", capsys.readouterr().out)
+    assert re.search(r"\nthe last 1 of (\d+) days with calls; --limit \1 lists all\n", capsys.readouterr().out)
     assert main(["today", "--statusline", *named]) == 0
     assert capsys.readouterr().out == "$0.00 today · $0.00 this week\n"
     assert main(["today", "--json", "--by", "month", *named]) == 0

@@ -53,28 +53,30 @@ def test_attempts_of_nobody_are_told_beside_the_resolved() -> None:
     ("days", "said"),
     [
         ([0, 5], ""),
-        ([0, 14], "last 7 days $1.00"),
-        ([0, 8, 14], "last 7 days $2.00"),
-        ([0, 6, 14, 14], "last 7 days $2.00, 100% more than in the 7 days before"),
-        ([0, 40, 80], "last 30 days $1.00, 0% more than in the 30 days before"),
-        ([0, 40, *[80] * 4], "last 30 days $4.00, 4.0 times as much as in the 30 days before"),
+        ([0, 14], "7 days to {last} $1.00"),
+        ([0, 8, 14], "7 days to {last} $2.00"),
+        ([0, 6, 14, 14], "7 days to {last} $2.00, 100% more than in the 7 days before"),
+        ([0, 40, 80], "30 days to {last} $1.00, 0% more than in the 30 days before"),
+        ([0, 40, *[80] * 4], "30 days to {last} $4.00, 4.0 times as much as in the 30 days before"),
     ],
 )
 def test_the_trend_compares_equal_stretches(days: list[float], said: str) -> None:
-    assert trend_text(totals([row(day) for day in days])) == said
+    counted = totals([row(day) for day in days])
+    assert trend_text(counted) == said.format(last=f"{counted.last:%Y-%m-%d}")
 
 
 @pytest.mark.parametrize(
     ("bound", "said"),
     [
-        (0, "last 7 days $2.00, 100% more than in the 7 days before"),
-        (6, "last 7 days $2.00, ~100% more than in the 7 days before"),
-        (14, "last 7 days >= $2.00, ~100% more than in the 7 days before"),
+        (0, "7 days to {last} $2.00, 100% more than in the 7 days before"),
+        (6, "7 days to {last} $2.00, ~100% more than in the 7 days before"),
+        (14, "7 days to {last} >= $2.00, ~100% more than in the 7 days before"),
     ],
 )
 def test_the_trend_of_lower_bounds_says_so(bound: int, said: str) -> None:
     rows = [row(day) | {"is_bound": day == bound} for day in (0, 6, 14, 14)]
-    assert trend_text(totals(rows)) == said
+    counted = totals(rows)
+    assert trend_text(counted) == said.format(last=f"{counted.last:%Y-%m-%d}")
 
 
 def test_absent_is_not_zero() -> None:

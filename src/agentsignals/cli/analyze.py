@@ -317,7 +317,7 @@ def run_start(options: argparse.Namespace) -> int:
     read = (
         f"read {', '.join(sorted(there))}: {times(summary.sessions, 'session')}"
         if summary
-        else "no folder of an agent here"
+        else "no agent's logs were found on this machine"
     )
     if not options.json:
         print(printable(f"{read}; store {store.folder}"), flush=True)
@@ -383,7 +383,7 @@ def last_lines(store: Store, made: StoreSummary, named: str = "") -> str:
         lines += ["" for _ in lines[:1]]
         lines += [head_text(part), *resolved_text(part.resolved, MOST_RESOLVED)]
         for at, finding in enumerate(part.findings):
-            told = " · ".join(filter(None, (finding.told_amount, finding.do or finding.again)))
+            told = " · ".join(filter(None, (finding.told_amount, with_options(finding.do, named) or finding.again)))
             lines += [f"{at + 1}. {finding.sentence}", f"   {told}"]
         if not part.findings and not part.resolved:
             lines.append(f"No findings: {part.no_findings}.")
@@ -393,10 +393,17 @@ def last_lines(store: Store, made: StoreSummary, named: str = "") -> str:
     return "\n".join([*map(printable, lines), "", *next_lines(made, named)])
 
 
+def with_options(text: str, named: str) -> str:
+    """Return advice whose commands name the same store and sessions."""
+    return re.sub(r"`(agentsignals [^`]*)`", lambda command: f"`{command[1]}{named}`", text)
+
+
 def next_lines(made: StoreSummary, named: str) -> list[str]:
     """Return the commands to type next, a line each. `serve` shows all sessions of a store."""
     asked = [part.command for part in made.contexts] or ["agentsignals findings"]
     store = re.match(r" --store (?:'[^']*'|\S)+|", named)
+    if any(part.context == "eval" and part.resolved for part in made.contexts):
+        asked.append("agentsignals evals compare")
     commands = [f"{command}{named}" for command in (*asked, "agentsignals report -o report.html")]
     commands.append(f"agentsignals serve --open{store[0] if store else ''}")
     return [f"{'' if n else 'next:':6}{command}" for n, command in enumerate(commands)]

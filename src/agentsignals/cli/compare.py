@@ -185,15 +185,16 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
         yield Part("first attempts at tasks that only one of the two tried", names, rows)
 
     yield _took(shown, comparison)
-    if yes:
+    measured = [name for name in shown[0].per_solved if any(c.per_solved[name].n for c in shown)] if shown else []
+    if yes and measured:
         rows = []
         for candidate in shown:
             cells = (
                 f"{formatted(p.value, MEASURES[name][1], p.at_least)}{f' (n {p.n:,})' if 0 < p.n < p.of else ''}"
-                for name, p in candidate.per_solved.items()
+                for name, p in ((name, candidate.per_solved[name]) for name in measured)
             )
             rows.append((candidate.name, *cells))
-        names = ("candidate", *(name.replace("_", " ") for name in shown[0].per_solved))
+        names = ("candidate", *map(_measure, measured))
         yield Part("per solved attempt, including failed attempts", names, rows)
     if len(comparison.candidates) > _LISTED:
         yield Part("", lines=[f"and {len(comparison.candidates) - _LISTED} more (--json has all)"])
@@ -332,7 +333,7 @@ def _took_within(pairs: Sequence[Pair], comparison: Comparison) -> Part:
             kind = MEASURES[name][1]
             if t.p is not None:
                 ends = interval(t.low, t.high, partial(signed, kind=kind))
-                rows.append((pair.candidate, name.replace("_", " "), t.tasks, signed(t.value, kind), ends, t.more,
+                rows.append((pair.candidate, _measure(name), t.tasks, signed(t.value, kind), ends, t.more,
                              t.less, t.p, t.p_adjusted))  # fmt: skip
     names = ("candidate", "measure", "tasks", "median difference", "95%", "more", "less", "p", "adjusted")
     lines = [
@@ -343,25 +344,34 @@ def _took_within(pairs: Sequence[Pair], comparison: Comparison) -> Part:
 
 
 def _took(shown: Sequence[Candidate], comparison: Comparison) -> Part:
-    """Return what first attempts took; for each measure how many lack it, and mostly why."""
-    rows, lines = [], []
+    """Return what first attempts took, without measures that none records; how many lack each, and mostly why."""
+    rows: list[Row] = []
+    lacking: dict[str, list[str]] = {}
     for name in MEASURES:
         absent: Counter[str] = Counter()
         for candidate in comparison.candidates:
             absent.update(candidate.took[name].absent)
         if absent:
             reasons = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in absent.most_common(_REASONS))
-            lines.append(f"no {name.replace('_', ' ')}: {absent.total():,} first attempts ({reasons})")
-    for candidate in shown:
+            why = f"{absent.total():,} first attempts ({reasons})"
+            lacking.setdefault(why, []).append(_measure(name))
+    lines = [f"no {', no '.join(names)}: {why}" for why, names in lacking.items()]
+    measured = [name for name in MEASURES if any(c.took[name].n for c in shown)]
+    for candidate in shown if measured else ():
         cells = []
-        for name, (_, kind) in MEASURES.items():
-            taken = candidate.took[name]
+        for name in measured:
+            kind, taken = MEASURES[name][1], candidate.took[name]
             spread = interval(taken.low, taken.high, partial(formatted, kind=kind), " ({})")
             few = f" (n {taken.n:,})" if 0 < taken.n < taken.n + sum(taken.absent.values()) else ""
             cells.append(f"{formatted(taken.median, kind, taken.at_least)}{spread}{few}")
         rows.append((candidate.name, *cells))
-    names = ("candidate", *(name.replace("_", " ") for name in MEASURES))
+    names = ("candidate", *map(_measure, measured)) if rows else ()
     return Part("usage of first attempts: median, 95% interval", names, rows, lines)
+
+
+def _measure(name: str) -> str:
+    """Name a measure without its unit, which its values have."""
+    return name.removesuffix("_usd").removesuffix("_s").replace("_", " ")
 
 
 def _ends(low: float | None, high: float | None, yes: bool) -> str:

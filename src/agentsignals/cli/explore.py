@@ -21,7 +21,7 @@ from agentsignals.cli.output import (
     write_csv,
 )
 from agentsignals.errors import NothingFound, QueryError, StoreError, UsageError
-from agentsignals.formats import resume_command
+from agentsignals.formats import resumed
 from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
 from agentsignals.model.registry import did_you_mean
 from agentsignals.questions.formatting import AT_LEAST, cut, formatted, number, times
@@ -71,11 +71,6 @@ def timeline(session: Session, everything: bool = False) -> str:
     lines = [f"{name:8} {printable(str(value))}" for name, value in facts.items() if value]
     shown = (event for event in session.events if is_shown(event, everything))
     return "\n".join([*lines, "", *(_line(event, calls.get(event.seq), session) for event in shown)])
-
-
-def resumed(context: str, format_name: str, session_id: str, cwd: str | None, parent: str | None) -> str:
-    """Return the agent's command that goes on with a person's session; a subagent's can't be gone on with."""
-    return resume_command(format_name, session_id, cwd) if context == "product" and parent is None else ""
 
 
 def is_shown(event: Event, everything: bool) -> bool:
@@ -189,6 +184,11 @@ def run_sessions(options: argparse.Namespace) -> int:
     if len(listed) < total:
         which = "the last active" if behind is None else "those with most"
         print(f"{len(listed):,} of {total:,} sessions, {which}; --limit {total} shows all")
+    if any(
+        resumed(*(session[name] for name in ("context", "format", "session_id", "cwd", "parent_session_id")))
+        for session in listed
+    ):
+        print("`agentsignals show SESSION` has the agent's command that resumes it")
     deleted = sessions_only_in(store.manifest, deleted_files(local_files(store.manifest)))
     if deleted:
         print(f"the files of {times(len(deleted), 'session')} in the store no longer exist")
@@ -227,6 +227,10 @@ def _found_text(results: Results) -> str:
         lines.append("  ".join(fact for fact in facts if fact))
         if about := " ".join((session.title or session.prompt or "").split())[:_LONGEST_SEARCH]:
             lines.append(f"  {about}")
+        # Without its folder, which names people: what a search prints is masked.
+        of = (session.context, session.format, session.session_id, None, session.parent_session_id)
+        if command := resumed(*of):
+            lines.append(f"  resume: {command}")
         for hit in session.hits:
             # The excerpt with its matches between signs that texts seldom have.
             made, at = "", 0
@@ -276,7 +280,11 @@ def run_findings(options: argparse.Namespace) -> int:
         lines = [answer.question, answer.sentence, *_below(answer)[:-1], f"Caveat: {answer.caveat}"]
         lines += [f"agentsignals show {session_id}" for session_id in answer.sessions]
         print("\n".join(printable(line) for line in lines))
-        print(table(names, redacted_in(evidence[:_ROWS]), 60, optional=("line", "file"), one_line=True))
+        # The session, its part of the claim, and where: these stay at any width.
+        kept = [name for name in ("session_id", answer.part, "seq") if name in names]
+        order = [names.index(name) for name in (*kept, *(name for name in names if name not in kept))]
+        shown = [tuple(row[n] for n in order) for row in redacted_in(evidence[:_ROWS])]
+        print(table([names[n] for n in order], shown, 60, optional=("line", "file"), one_line=True))
         if len(evidence) > _ROWS:
             print(f"the first {_ROWS} of {len(evidence):,} rows; --json has them all")
         return 0

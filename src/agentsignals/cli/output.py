@@ -99,8 +99,9 @@ def is_coloured() -> bool:
 
 
 _GAP = 2
-_FEWEST, _FEWEST_OF_LONG, _LONG = 12, 20, 40
-"""Width that a column of words keeps before another column is left out; of one whose cells are long."""
+_FEWEST, _FEWEST_OF_LONG, _LONG = (12, 18), (20, 26), 40
+"""Widths, in narrow and wide terminals, that a column of words keeps before another column is left out; of one whose
+cells are long."""
 _MOST_NAMED = 4
 """Left-out columns that are named."""
 
@@ -136,7 +137,7 @@ def table(  # noqa: PLR0913  (how it is laid out)
     left_out = [column.name for column in columns if column not in kept]
     if left_out:
         named = ", ".join(left_out) if len(left_out) <= _MOST_NAMED else f"{len(left_out)} columns"
-        lines += wrapped(f"({named} left out at this width; --json has all)", room)
+        lines += wrapped(f"(not shown at this width: {named}; --json has all)", room)
     return "\n".join(lines)
 
 
@@ -155,8 +156,9 @@ def _column(name: str, cells: list[str], is_first: bool, room: int) -> _Column:
     """Measure a column: numbers, dates and the first column are not broken, words down to some width."""
     widest = max(map(len, cells))
     is_number = widest > 0 and all(_NUMBER.fullmatch(text) or not text for text in cells)
+    low, high = _FEWEST if widest <= _LONG else _FEWEST_OF_LONG
     is_fixed = is_number or is_first or all(_DATE.fullmatch(text) or not text for text in cells)
-    least = widest if is_fixed else min(widest, _FEWEST if widest <= _LONG else _FEWEST_OF_LONG)
+    least = widest if is_fixed else min(widest, max(low, min(high, room // 4)))
     least = max(min(least, room // 2), *(len(word) for word in (name or "-").split()))
     return _Column(name=name, cells=cells, is_number=is_number, least=least, width=max(widest, len(name)))
 

@@ -65,7 +65,9 @@ def run_today(options: argparse.Namespace) -> int:
         print(printable(" · ".join([_head(made), *map(_limit_text, limits)])))
         print(f"\n{_table(made, day)}")
         if len(made.rows) < made.n_rows:
-            print(f"{len(made.rows):,} of {made.n_rows:,} rows are listed; --limit {made.n_rows} lists all")
+            which = "the last" if by in ("day", "week", "month", "block") else "the largest"
+            named = {"branch": "branches"}.get(by, f"{by}s")
+            print(f"{which} {len(made.rows):,} of {made.n_rows:,} {named} with calls; --limit {made.n_rows} lists all")
         age = time.time() - (store.folder / INDEX_FILE).stat().st_mtime
         read = f"The store was last updated {_ago(age)} ago; `agentsignals analyze` reads new sessions."
         undated = f" {made.undated:,} model calls without a time are in no sum." if made.undated else ""

@@ -344,6 +344,11 @@ def resume_command(format_name: str, session_id: str, cwd: str | None = None) ->
     return f"cd {shlex.quote(cwd)} && {command}" if cwd else command
 
 
+def resumed(context: str, format_name: str, session_id: str, cwd: str | None, parent: str | None) -> str:
+    """Return the agent's command that goes on with a person's session; a subagent's can't be gone on with."""
+    return resume_command(format_name, session_id, cwd) if context == "product" and parent is None else ""
+
+
 def read_by(module: str, function: str = "read") -> Callable[[list[Input]], Reading]:
     """Return the reader in a module of this package. It is loaded with the first file of its format."""
 

@@ -161,11 +161,12 @@ def cost_text(counted: Totals) -> str:
 
 
 def trend_text(counted: Totals) -> str:
-    """Return the cost of the last days against the same number of days before; empty where the span is too short. Of
-    lower bounds the change is an estimate."""
-    if not counted.recent_days or counted.recent_usd is None:
+    """Return the cost of the days up to the last session against as many days before; empty where the span is too
+    short. Of lower bounds the change is an estimate."""
+    if not counted.recent_days or counted.recent_usd is None or counted.last is None:
         return ""
-    said = f"last {counted.recent_days} days {formatted(counted.recent_usd, 'usd', counted.recent_at_least)}"
+    cost = formatted(counted.recent_usd, "usd", counted.recent_at_least)
+    said = f"{counted.recent_days} days to {counted.last:%Y-%m-%d} {cost}"
     if not counted.before_usd:
         return said
     change = counted.recent_usd / counted.before_usd - 1

@@ -592,7 +592,8 @@ _CONDITIONS = {
     "context": "context = lower({})",
 }
 _FACTS = """
-SELECT session_id, title, agent, model, coalesce(repo, cwd) AS place, context, started_at, ended_at
+SELECT session_id, title, agent, model, coalesce(repo, cwd) AS place, context, started_at, ended_at,
+  format, parent_session_id
 FROM read_parquet($files) WHERE session_id IN (SELECT unnest($ids))
 """
 _EVENT_TEXTS = """
@@ -641,6 +642,8 @@ class SessionHits(Struct, kw_only=True):
     context: str
     started_at: datetime | None
     ended_at: datetime | None
+    format: str
+    parent_session_id: str | None
     n: int = 0
     """Number of matching passages."""
     by_kind: dict[str, int] = {}

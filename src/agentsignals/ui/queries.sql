@@ -167,7 +167,7 @@ ORDER BY skipped DESC, path, artifact_id LIMIT $size OFFSET $start
 
 -- name: sessions.by_id
 SELECT session_id, agent, model, context, title, coalesce(repo, cwd) AS place, started_at, n_tool_calls, cost_usd,
-  visible_output_tokens, left(prompt, 400) AS prompt
+  visible_output_tokens, format, cwd, parent_session_id, left(prompt, 400) AS prompt
 FROM sessions {with_prompt} WHERE list_contains($ids, session_id)
 
 -- name: sessions.first_prompts
@@ -178,7 +178,7 @@ WHERE kind IN ('prompt', 'queued_prompt') AND session_id IN (SELECT unnest($ids)
 -- Prompts of the sessions that are shown, not of all.
 WITH shown AS (
   SELECT session_id, context, agent, model, coalesce(repo, cwd) AS place, branch, title, started_at, ended_at,
-    n_prompts, n_tool_calls, n_edits, output_tokens, cost_usd, visible_output_tokens, unpriced,
+    format, cwd, parent_session_id, n_prompts, n_tool_calls, n_edits, output_tokens, cost_usd, visible_output_tokens, unpriced,
     epoch(ended_at - started_at) AS seconds, row_number() OVER () AS rank
   FROM (SELECT * FROM sessions s {where} {order})
 ), outcomes AS (

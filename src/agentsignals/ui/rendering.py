@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 import jinja2
 
+from agentsignals.formats import resumed
 from agentsignals.model.registry import Registry
 from agentsignals.questions.formatting import MISSING, formatted
 from agentsignals.signals.catalog import caption
@@ -198,5 +199,6 @@ def environment() -> jinja2.Environment:
         page_words=words,
         notes=words.Notes,
         report_words=report_words,
+        resumed=resumed,
     )
     return environment

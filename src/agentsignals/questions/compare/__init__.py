@@ -614,9 +614,10 @@ def resolved_groups(inputs: Inputs) -> list[ResolvedGroup]:
     """Return what each candidate of the store's eval runs resolved, by group: judged ones first, by their tasks."""
     made: list[ResolvedGroup] = []
     for comparison in eval_comparisons(inputs):
+        is_pooled = bool(comparison.proposed_treatments) and "model_id" not in comparison.by
         described = [
             ResolvedCandidate(
-                name=c.name,
+                name=f"{c.name} (models not recorded)" if is_pooled else c.name,
                 share=c.first.value,
                 low=c.first.low,
                 high=c.first.high,

@@ -439,7 +439,8 @@ def _decided(pair: Pair, names: tuple[str, str], yes_or_no: bool, word: Word) ->
         sentence += f" {_unless(weighed, word)}"
     if pair.missing.undone:
         lack = pair.missing.candidate + pair.missing.baseline
-        sentence += f" This would not be significant if all {lack:,} missing outcomes went against it."
+        all_of = "the missing outcome" if lack == 1 else f"all {lack:,} missing outcomes"
+        sentence += f" This would not be significant if {all_of} went against it."
     return sentence
 
 

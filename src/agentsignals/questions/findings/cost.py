@@ -180,7 +180,8 @@ _AFTER = {
 }
 """What came before a loss, in words; and what to do about it, where a person has a hand in it."""
 _NOTHING_SEEN = (
-    "Check what changes the start of the context mid-session (tools, rules). Providers also drop caches early"
+    "Do not change tools, rules or the model within a session: what changes early in the context makes all after it a"
+    " cache miss. Providers also drop caches early"
 )
 
 
@@ -238,7 +239,7 @@ def _times(n: int) -> str:
 
 _COMPACT = "Start a new session for a new task before the context is full"
 _SHORTEN = "Truncate long outputs or write them to a file (head, grep, line ranges). Start a new session for a new task"
-_SENT_AGAIN = "was spent on cache misses before the prompt cache expired"
+_SENT_AGAIN = "was spent re-sending context that the prompt cache should still have held"
 _CAUSES = (
     _Cause("rebuilt", "was spent rebuilding expired prompt caches", 0.0, _of_rebuilt),
     _Cause("missed", _SENT_AGAIN, 0.0, _of_missed),

@@ -208,6 +208,7 @@ def cost_causes_study(inputs: Inputs) -> Outcome:
                 priced=True,
                 at_least=is_low,
                 sessions=top_sessions(paid[cause].items()),
+                headline=usd > 0 and usd == max(sums.values()),
             )
         )
         if usd > 0:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,10 +14,14 @@ from msgspec import Struct
 from agentsignals.labels.labellers import standing
 from agentsignals.model import MAIN, RULES
 from agentsignals.model.prices import exact_digits, total_line
+from agentsignals.redaction import Redactor
+from agentsignals.redaction.values import RandomValues
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.stats.validation import figures
+from agentsignals.store.secrets import known_secrets, pseudonym_key, record_ids
 from agentsignals.ui import page as words
+from agentsignals.ui import sharing
 from agentsignals.ui.markup import coloured
 from agentsignals.ui.page import NotFound, Page, Query, Reply, Route, sql
 from agentsignals.ui.raw_record import RawLine, raw_line
@@ -284,7 +290,20 @@ def _raw(snapshot: Snapshot, session_id: str, seq: str) -> RawLine:
     return raw_line(snapshot, session_id, int(seq))
 
 
+def share(snapshot: Snapshot, query: Query, session_id: str) -> Reply:
+    """The session as one masked file, as `agentsignals share` writes it."""
+    session = snapshot.store.session(snapshot.store.resolve(session_id))
+    drawn = RandomValues(record_ids(snapshot.store, [session.session_id]))
+    redactor = Redactor(pseudonym_key(), known=known_secrets(snapshot.store), random=drawn)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "session.html"
+        sharing.write(session, path, redactor)
+        content = path.read_bytes()
+    return Reply(content, "text/html", {"Content-Disposition": 'attachment; filename="session.html"'})
+
+
 PAGES = (
+    Route(("session", "*", "share"), share, below="/sessions"),
     Route(("session", "*"), session_page, below="/sessions"),
     Route(("session", "*", "part"), part, below="/sessions"),
     Route(("session", "*", "turns"), outline, below="/sessions"),

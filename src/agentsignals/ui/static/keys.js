@@ -10,3 +10,16 @@ addEventListener("keydown", (press) => {
   field.focus();
   field.select();
 });
+// A button with a command copies it.
+addEventListener("click", async (press) => {
+  const button = press.target.closest?.("button[data-copy]");
+  if (!button) return;
+  const before = button.textContent;
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "copied";
+  } catch {
+    button.replaceWith(Object.assign(document.createElement("code"), { textContent: button.dataset.copy }));
+  }
+  setTimeout(() => { button.textContent = before; }, 1500);
+});
