@@ -18,7 +18,6 @@ from agentsignals.cli.output import (
     print_result,
     printable,
     table,
-    width,
     write_csv,
 )
 from agentsignals.errors import NothingFound, QueryError, StoreError, UsageError
@@ -152,9 +151,8 @@ def run_sessions(options: argparse.Namespace) -> int:
         listed = [{"counts": behind.words(session["session_id"])} | session for session in listed]
     if not listed and options.limit and not (behind and behind.closed):
         raise NothingFound("No session fits.", "`agentsignals sessions` without conditions lists all.")
-    of = ("context", "format", "session_id", "cwd", "parent_session_id")
-    is_wide = width() >= _WIDE
     if options.json:
+        of = ("context", "format", "session_id", "cwd", "parent_session_id")
         print(json_text([session | {"resume": resumed(*(session[name] for name in of))} for session in listed]))
         return 0
     beginnings = short_ids(store.manifest.sessions)
@@ -176,11 +174,9 @@ def run_sessions(options: argparse.Namespace) -> int:
             None if cost is None else f"{cost_bound}{formatted(cost, 'usd')}",
             session["repo"] or session["cwd"],
             " ".join((session["title"] or session["first_prompt"] or "").split()),
-            *([resumed(*(session[name] for name in of))] if is_wide else []),
         )
         cells.append(row)
-    names_of_attempts = (name.removesuffix("_id") for name in of_attempts)
-    heads = (*first, _SHOWN[0], *names_of_attempts, *_SHOWN[1:], *(["resume"] if is_wide else []))
+    heads = (*first, _SHOWN[0], *(name.removesuffix("_id") for name in of_attempts), *_SHOWN[1:])
     optional = ("edits", "output", "began", "calls", "model", "where", "prompts", "agent", "reward", "task", "cost")
     shown = table(heads, cells, optional=optional, one_line=True)
     print(shown if behind is None or not behind.closed else behind.closed)
@@ -192,10 +188,6 @@ def run_sessions(options: argparse.Namespace) -> int:
     if deleted:
         print(f"the files of {times(len(deleted), 'session')} in the store no longer exist")
     return 0
-
-
-_WIDE = 160
-"""Columns of a terminal from which the table has the command that resumes each session."""
 
 
 # `search`: the sessions in which something was said, asked for, run or answered.
