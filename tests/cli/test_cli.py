@@ -18,6 +18,7 @@ import msgspec
 import pytest
 
 from agentsignals.cli import build_parser, demo_corpus, main
+from agentsignals.cli.analyze import with_options
 from agentsignals.cli.grammar import declarations, verbs
 from agentsignals.errors import UnknownSession
 from agentsignals.ingest import pipeline
@@ -29,6 +30,7 @@ from tests import demo_stories
 from tests.build import session, user
 from tests.claude import Log
 from tests.questions.stores import store_of
+from tests.signals.attempts import graded, trial
 
 CONTRACT = {
     "artifacts": "artifact_id source path format sha256 bytes records skipped skipped_reasons",
@@ -124,6 +126,24 @@ def test_a_group_says_what_can_be_done(store: Path, capsys: pytest.CaptureFixtur
     assert told.startswith("no labels; store ") and "agentsignals labels label sentiment" in told
     assert [verb["command"].split()[2] for verb in ask(capsys, "repo", "--store", store)["verbs"]] == [
         "attribute", "collect", "receipt", "rules", "scan", "witness"]  # fmt: skip
+
+
+def test_evals_offers_what_the_runs_at_hand_allow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = trial(
+        {"trial_id": "run-1", "task_id": "mend", "verification": graded(fixed=2), "reward": 1.0},
+        {"trial_id": "run-1", "task_id": "mend", "verification": graded(unfixed=2), "reward": 0.0},
+    )
+    store_of(tmp_path / "s", *(run.session for run in runs))
+    by_command = {verb["command"].split()[2]: verb for verb in ask(capsys, "evals", "--store", tmp_path / "s")["verbs"]}
+    for name in ("audit", "drivers", "align"):
+        assert by_command[name]["lacks"], name
+    assert not by_command["failures"]["lacks"] and "--by model" not in by_command["failures"]["command"]
+
+
+def test_advice_names_the_store(tmp_path: Path) -> None:
+    assert with_options("Run `agentsignals evals compare --by 'x'`, or wait.", " --store s") == (
+        "Run `agentsignals evals compare --by 'x' --store s`, or wait.")  # fmt: skip
+    assert with_options("Write it into `prices.toml`.", " --store s") == "Write it into `prices.toml`."
 
 
 NAMES = [

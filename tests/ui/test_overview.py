@@ -539,6 +539,24 @@ def test_a_time_range_is_chosen_by_the_address_on_every_list(varied: Store) -> N
         assert "Ignored: days must be 7 or 30" in text_of(running, "/sessions?days=8")
 
 
+def test_a_time_range_is_also_of_studies_findings_and_the_number_behind_a_figure(tmp_path: Path) -> None:
+    made = [session(user(f"go {n}"), session_id=f"s{n}", cwd="/w/shop") for n in range(8)]
+    for n, one in enumerate(made):
+        _days(one, 0 if n < 5 else 40)
+    with serving(store_of(tmp_path / "store", *made)) as running:
+        for query, n in (("", 8), ("?days=7", 3), ("?days=30", 3), ("?days=8", 8)):
+            told = text_of(running, f"/studies/sessions{query}")
+            assert re.search(rf"Sessions {n} ", told), (query, told[:400])
+        assert "findings need at least 5 sessions" in text_of(running, "/?days=7")
+
+
+def test_the_first_screen_says_what_projects_and_models_cost(varied: Store) -> None:
+    with serving(varied) as running:
+        told = text_of(running, "/")
+        assert re.search(r"Cost by project me/tools \S+ (>= )?\$\d", told), told[:900]
+        assert re.search(r"Cost by model \S+ \S+ (>= )?\$\d", told)
+
+
 def test_worktrees_of_one_repository_are_one_project(tmp_path: Path) -> None:
     made = [session(user("go"), session_id=f"s{n}", cwd=cwd, repo=repo) for n, (cwd, repo) in enumerate((
         ("/w/shop", "me/shop"), ("/w/shop", None), ("/w/shop/.worktrees/2", "me/shop"), ("/w/other", None),

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import time
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -414,3 +415,19 @@ def test_a_label_shows_its_measured_precision_and_one_that_is_mostly_wrong_is_no
             "the classifier's precision is not that of a person, a model or rules"
         )
     assert shown["user.session_outcome", '"accepted"'] == "~", "planted cases alone are no measure"
+
+
+def test_a_session_is_resumed_and_shared_from_its_page(tmp_path: Path) -> None:
+    made = session(user("use sk-ant-api03-" + "aB3" * 31 + "AA please"), session_id="abc-1", cwd="/w/it's")
+    part = session(user("sub"), session_id="abc-2", parent_session_id="abc-1")
+    with serving(store_of(tmp_path / "store", made, part)) as running:
+        command = """cd '/w/it'"'"'s' && claude --resume abc-1"""
+        assert f"<code>{command}</code>" in unescape(page(running, "/session/abc-1"))
+        assert "claude --resume" not in page(running, "/session/abc-2"), "a subagent's session can't be resumed"
+        listed = page(running, "/sessions")
+        assert listed.count("data-copy=") == 1 and f'data-copy="{command}"' in unescape(listed)
+        assert 'data-copy="claude --resume abc-1"' in page(running, "/search?q=please"), "a folder may name a person"
+        shared = ask(running, "/session/abc-1/share")
+        assert shared.status == 200 and "attachment" in shared.headers["Content-Disposition"]
+        assert "please" in shared.text and "aB3aB3" not in shared.text
+        assert ask(running, "/session/nobody/share").status == 404

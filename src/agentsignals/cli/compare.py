@@ -220,7 +220,9 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
 
 def _head(comparison: Comparison) -> Iterator[str]:
     what = "share of first attempts" if comparison.yes_or_no else "mean of first attempts"
-    yield f"outcome     {comparison.outcome} ({comparison.signal}), {what}"
+    repeated = any(c.passes for c in comparison.candidates)
+    each = " (each repeated run is one; retries are not)" if repeated else ""
+    yield f"outcome     {comparison.outcome} ({comparison.signal}), {what}{each}"
     attempts = times(comparison.attempts, "attempt")
     yield f"candidates  {len(comparison.candidates):,} by {', '.join(comparison.by)}, of {attempts}"
     if comparison.validation:

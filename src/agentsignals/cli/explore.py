@@ -296,7 +296,7 @@ def run_findings(options: argparse.Namespace) -> int:
 
 
 def _findings_text(made: Findings, named: str = "") -> str:
-    from agentsignals.cli.analyze import elsewhere_lines
+    from agentsignals.cli.analyze import elsewhere_lines, with_options
     from agentsignals.questions.summary import head_text, of_context, resolved_text
     from agentsignals.ui.document import checks_text
 
@@ -309,7 +309,7 @@ def _findings_text(made: Findings, named: str = "") -> str:
         lines += [
             "",
             f"{at + 1}. {answer.sentence}",
-            *(f"   {line}" for line in _below(answer)[:-1]),
+            *(f"   {with_options(line, named)}" for line in _below(answer)[:-1]),
             f"   {answer.again}{named}",
         ]
     questions = ", ".join(name.replace("_", " ") for name in made.looked_at)
