@@ -6,14 +6,17 @@ sessions.
 
 from __future__ import annotations
 
+import bz2
 import datetime
 import gzip
 import json
+import lzma
 import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from agentsignals.ingest import pipeline
@@ -579,6 +582,187 @@ AGAIN_DATA_SETS = {
 }  # fmt: skip
 
 
+ZEROS = {"accumulated_cost": 0, "max_budget_per_task": None, "costs": [], "response_latencies": [], "token_usages": [],
+         "accumulated_token_usage": {"model": "default", "prompt_tokens": 0, "completion_tokens": 0,
+                                     "cache_read_tokens": 0, "cache_write_tokens": 0}}  # fmt: skip
+COSTS = "SELECT task_id, outcome, json_extract(facts, '$.cost_usd')::DOUBLE FROM attempts"
+CANCELLED = {"exception_type": "CancelledError", "exception_message": "", "exception_traceback": "",
+             "occurred_at": "2026-03-01T10:30:00"}  # fmt: skip
+THIRD_HARNESSES = {
+    "metrics that nobody filled are no cost of zero": Situation(
+        "OpenHands/OpenHands#10534, #12948",
+        {"run/metadata.json": META, "run/output.jsonl": as_lines([
+            {**evaluated(ONE), "metrics": ZEROS}, evaluated(TWO)])},
+        [(ONE, "not_judged", None), (TWO, "not_judged", 0.5)], COSTS,
+    ),
+    "a task that the aggregation dropped": Situation(
+        "OpenHands/benchmarks#297",
+        {"run/metadata.json": META, "run/output.jsonl": as_lines([evaluated(TWO)]),
+         "run/output.critic_attempt_1.jsonl": as_lines([evaluated(ONE), evaluated(TWO)]),
+         "run/output.critic_attempt_2.jsonl": as_lines([evaluated(ONE, 2, "no pod")]),
+         "run/output.report.json": final_report(submitted=[TWO], completed=[TWO], resolved=[TWO])},
+        [(ONE, "not_judged"), (TWO, "solved")], "SELECT DISTINCT task_id, outcome FROM attempts",
+    ),
+    "a service's report that counts and names nobody": Situation(
+        "SWE-bench/sb-cli#27",
+        {"sb-cli-reports/swe-bench_lite__test__v3.json": {
+            "total_instances": 300, "submitted_instances": 300, "completed_instances": 0, "failed_instances": 300,
+            "resolved_instances": 0, "schema_version": 2},
+         "preds.json": [prediction(ONE)]},
+        [(ONE, "not_judged")],
+    ),
+    "a report of lists that are all empty": Situation(
+        "OpenHands/benchmarks#152",
+        {"eval_files/dataset/final_report.json": {**final_report(), "total_instances": 0},
+         "output.jsonl": as_lines([evaluated(ONE)])},
+        [(ONE, "not_judged")],
+    ),
+    "a sample that broke and was scored all the same": Situation(
+        "UKGovernmentBEIS/inspect_ai#4412, PR#4485 (score_on_error)",
+        {"a.eval": archive(
+            sample(1, scores={"m": {"value": "C"}}),
+            sample(2, scores={"m": {"value": "I"}}, error={"message": "down", "traceback": "t", "traceback_ansi": "t"}),
+            sample(3, scores={}, error={"message": "down", "traceback": "t", "traceback_ansi": "t"}),
+            head=header(config={"score_on_error": True}))},
+        [("acme/mend/1", "solved"), ("acme/mend/2", "failed"), ("acme/mend/3", "infrastructure")],
+    ),
+    "a log that was never scored": Situation(
+        "UKGovernmentBEIS/inspect_ai PR#1293 (--no-score)",
+        {"a.eval": archive(sample(1, scores=None), sample(2, scores=None), head=header())},
+        [("acme/mend/1", "not_judged"), ("acme/mend/2", "not_judged")],
+    ),
+    "a trial that was cancelled": Situation(
+        "harbor 0.26.0 models/job/result.py JobStats.n_cancelled_trials",
+        {"job/t__1/result.json": {**UNREAD_TRIAL, "config": {}, "verifier_result": None, "exception_info": CANCELLED},
+         "job/u__1/result.json": {**UNREAD_TRIAL, "task_name": "u", "trial_name": "u__1", "config": {},
+                                  "verifier_result": {"rewards": {"reward": 0.0}}}},
+        [("t", True), ("u", False)],
+        "SELECT task_id, outcome IN ('not_judged', 'infrastructure') FROM attempts",
+    ),
+    "a report that lists verdicts and no submissions": Situation(
+        "OpenHands/benchmarks PR#215 (SWT-bench)",
+        {"run/output.report.json": {"resolved_ids": [ONE], "unresolved_ids": [TWO], "resolved_instances": 1,
+                                    "unresolved_instances": 1, "error_ids": [], "Mean coverage": 0.8}},
+        [(ONE, "solved"), (TWO, "failed")],
+    ),
+}  # fmt: skip
+
+
+def coded(n: int) -> list[dict[str, Any]]:
+    """A transcript of Claude Code: a prompt, a call, its result, an answer."""
+    name = f"{n}{n}{n}{n}{n}{n}{n}{n}-aaaa-4bbb-8ccc-dddddddddddd"
+    said: list[tuple[str, Any]] = [
+        ("user", "What is in it?"),
+        ("assistant", [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}]),
+        ("user", [{"type": "tool_result", "tool_use_id": "t1", "content": "a.py"}]),
+        ("assistant", [{"type": "text", "text": "One file."}]),
+    ]
+    return [
+        {"type": role, "uuid": f"u{k}", "parentUuid": f"u{k - 1}" if k else None, "sessionId": name, "cwd": "/r",
+         "version": "2.1.0", "timestamp": f"2026-03-01T10:00:0{k}.000Z", "isSidechain": False, "userType": "external",
+         "message": {"role": role, "content": content, **({"id": f"m{k}", "model": "claude-sonnet-4-5", "type":
+                     "message", "usage": {"input_tokens": 5, "output_tokens": 5}} if role == "assistant" else {})}}
+        for k, (role, content) in enumerate(said)
+    ]  # fmt: skip
+
+
+TEICH = [{"harness": "claude_code", "session_id": coded(n)[0]["sessionId"], "prompt": "What is in it?",
+          "messages": [{"role": "user", "content": "What is in it?"}, {"role": "assistant", "content": "One file."}],
+          "tools": None, "metadata": json.dumps({"model": "claude-sonnet-4-5"}), "sent_at": "2026-03-01T10:00:00Z",
+          "num_user_messages": 1, "num_tool_calls": 1, "file_path": f"{n}.jsonl"} for n in (1, 2)]  # fmt: skip
+OF_AGENTS = "SELECT agent, n_prompts, n_tool_calls FROM sessions"
+FENCED = [
+    {"role": "system", "content": "Every response must contain EXACTLY ONE bash code block.\n```bash\n<command>\n```"},
+    {"role": "user", "content": "Please solve this issue."},
+    {"role": "assistant", "content": "THOUGHT: I look.\n\n```bash\nls -la\n```\n"},
+    {"role": "user", "content": "Observation: total 4\na.py"},
+    {"role": "assistant", "content": "I read it.\n\n```bash\ncat a.py\n```\n"},
+    {"role": "user", "content": "Observation: x = 1"},
+    {"role": "assistant", "content": "```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n```"},
+]
+STEPS = [{"action": "ls -a", "observation": "a.py", "response": "DISCUSSION I look.\n```\nls -a\n```",
+          "state": '{"open_file": "n/a"}', "thought": "I look."},
+         {"action": "submit", "observation": "", "response": "I submit.\n```\nsubmit\n```",
+          "state": '{"open_file": "n/a"}', "thought": "I submit."}]  # fmt: skip
+HERMES = [{"id": f"2025030{n}_091523_a1b2c3", "source": "cli", "model": "hermes-4", "title": None,
+           "started_at": 1_772_359_200 + n, "ended_at": None, "message_count": 4, "messages": [
+               {"id": 1, "role": "user", "content": "What is in it?", "timestamp": 1_772_359_200 + n},
+               {"id": 2, "role": "assistant", "content": "", "timestamp": 1_772_359_201 + n, "tool_calls": [
+                   {"id": "c1", "type": "function", "function": {"name": "terminal",
+                                                                 "arguments": '{"command": "ls"}'}}]},
+               {"id": 3, "role": "tool", "tool_call_id": "c1", "tool_name": "terminal", "content": "a.py",
+                "timestamp": 1_772_359_202 + n},
+               {"id": 4, "role": "assistant", "content": "One file.", "timestamp": 1_772_359_203 + n}]}
+          for n in (1, 2)]  # fmt: skip
+
+
+def categories(rows: list[dict[str, Any]]) -> bytes:
+    """A table as pandas writes it: words as categories, and the index in a column."""
+    made = pa.Table.from_pylist(rows)
+    for name in ("model", "instance_id"):
+        at = made.schema.get_field_index(name)
+        made = made.set_column(at, name, made.column(name).dictionary_encode())
+    out = pa.BufferOutputStream()
+    pa.parquet.write_table(made.append_column("__index_level_0__", pa.array(range(len(rows)))), out)
+    return out.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+THIRD_DATA_SETS = {
+    "what the Hub makes of traces, as one JSON text": Situation(
+        "huggingface/datasets PR#8232, PR#8255 (trace: Json)",
+        {"data/train.parquet": as_parquet([{**row, "trace": json.dumps(coded(n))} for n, row in enumerate(TEICH, 1)])},
+        [("claude-code", 1, 1)] * 2, OF_AGENTS,
+    ),
+    "what the Hub made of traces before, as a list of JSON texts": Situation(
+        "huggingface/datasets PR#8113 (traces: List(Json))",
+        {"data/train.parquet": as_parquet([
+            {"harness": "claude_code", "session_id": row["session_id"], "file_name": f"{n}.jsonl",
+             "traces": [json.dumps(record) for record in coded(n)]} for n, row in enumerate(TEICH, 1)])},
+        [("claude-code", 1, 1)] * 2, OF_AGENTS,
+    ),
+    "an export of several sessions, one a line": Situation(
+        "huggingface/datasets PR#8255 (hermes sessions export sessions.jsonl)",
+        {"sessions.jsonl": as_lines(HERMES)},
+        [("hermes", 1, 1)] * 2, OF_AGENTS,
+    ),
+    "one fenced command an answer, and its observation": Situation(
+        "card of AlienKevin/SWE-ZERO-12M-trajectories",
+        {"data/train.parquet": as_parquet([{"instance_id": task, "repo": "acme/shop", "messages": FENCED}
+                                           for task in (ONE, TWO)])},
+        [(1, 3, "total 4\na.py")] * 2,
+        "SELECT n_prompts, n_tool_calls, (SELECT min_by(text, seq) FROM events WHERE kind = 'tool_result'"
+        " AND events.session_id = sessions.session_id) FROM sessions",
+    ),
+    "steps with state and thought": Situation(
+        "card of JetBrains-Research/swe-traj-complete",
+        {"data/train.parquet": as_parquet([{"environment": "swe_main", "trajectory": STEPS, "history": [],
+                                            "info": {"exit_status": "submitted", "submission": PATCH},
+                                            "instance_id": task, "resolved": task == ONE, "model": "acme/coder-1"}
+                                           for task in (ONE, TWO)])},
+        [(ONE, "solved", 2), (TWO, "failed", 2)], OF_TRIALS,
+    ),
+    "shards of unlike columns": Situation(
+        "Lillianwei-h/MMIE#7 (CastError of datasets)",
+        {"data/train-00000-of-00002.parquet": as_parquet([numbered(1, instance_id=ONE, resolved=True)]),
+         "data/train-00001-of-00002.parquet": as_parquet([
+             {"trajectory_id": "trajectory-2", "messages": in_parts("task 2"), "instance_id": TWO}])},
+        [(ONE, "solved", 2), (TWO, "not_judged", 2)], OF_TRIALS,
+    ),
+    "other compressions that datasets reads": Situation(
+        "huggingface/datasets docs (bz2, xz)",
+        {"a.jsonl.bz2": bz2.compress(as_lines([numbered(1)])), "b.jsonl.xz": lzma.compress(as_lines([numbered(2)]))},
+        [("trajectory-1", 1, 2), ("trajectory-2", 1, 2)], CALLS,
+    ),
+    "categories and an index, as pandas writes them": Situation(
+        "pandas to_parquet of SWE-bench/SWE-smith-trajectories rows",
+        {"train.parquet": categories([numbered(n, instance_id=task, model="acme/coder-1", resolved=n == 1)
+                                      for n, task in enumerate((ONE, TWO), 1)])},
+        [(ONE, "acme/coder-1", "solved"), (TWO, "acme/coder-1", "failed")],
+        "SELECT task_id, model_id, outcome FROM attempts",
+    ),
+}  # fmt: skip
+
+
 def written(folder: Path, files: dict[str, Any]) -> Path:
     for name, content in files.items():
         path = folder / name
@@ -601,16 +785,16 @@ def answered(one: Situation, summary: pipeline.Summary, store: Path) -> None:
     assert one.told in json.dumps([unread.what for unread in summary.unread])
 
 
-@pytest.mark.parametrize("name", [*HARNESSES, *SIBLINGS, *AGAIN_HARNESSES, *AGAIN_SIBLINGS])
+@pytest.mark.parametrize("name", [*HARNESSES, *SIBLINGS, *AGAIN_HARNESSES, *AGAIN_SIBLINGS, *THIRD_HARNESSES])
 def test_a_harness_log_says_what_counts(tmp_path: Path, name: str) -> None:
-    one = (HARNESSES | SIBLINGS | AGAIN_HARNESSES | AGAIN_SIBLINGS)[name]
+    one = (HARNESSES | SIBLINGS | AGAIN_HARNESSES | AGAIN_SIBLINGS | THIRD_HARNESSES)[name]
     summary = pipeline.analyze([str(written(tmp_path / "in", one.files))], tmp_path / "store", jobs=1)
     answered(one, summary, tmp_path / "store")
 
 
-@pytest.mark.parametrize("name", [*DATA_SETS, *AGAIN_DATA_SETS])
+@pytest.mark.parametrize("name", [*DATA_SETS, *AGAIN_DATA_SETS, *THIRD_DATA_SETS])
 def test_a_data_set_is_read_by_either_road(hub: Hub, tmp_path: Path, name: str) -> None:
-    one = (DATA_SETS | AGAIN_DATA_SETS)[name]
+    one = (DATA_SETS | AGAIN_DATA_SETS | THIRD_DATA_SETS)[name]
     if "artifacts" not in one.asked:
         summary = pipeline.analyze([str(written(tmp_path / "in", one.files))], tmp_path / "local", jobs=1)
         answered(one, summary, tmp_path / "local")
