@@ -763,6 +763,48 @@ THIRD_DATA_SETS = {
 }  # fmt: skip
 
 
+FREE = {**ZEROS, "accumulated_token_usage": {"model": "acme/coder-1", "prompt_tokens": 900, "completion_tokens": 9}}
+WATCHED = [
+    {"role": "user", "content": "Observation: the page is slow."},
+    {"role": "assistant", "content": "I look."},
+    {"role": "user", "content": "Observation: it is fast now."},
+    {"role": "assistant", "content": "Good."},
+]
+THIRD_HARNESSES |= {
+    "a model that costs nothing": Situation(
+        "sibling of OpenHands/OpenHands#10534: tokens were counted",
+        {"run/metadata.json": META, "run/output.jsonl": as_lines([{**evaluated(ONE), "metrics": FREE}])},
+        [(ONE, "not_judged", 0.0)], COSTS,
+    ),
+    "a benchmark's own results beside lists of verdicts": Situation(
+        "sibling of OpenHands/benchmarks PR#215: Terminal-Bench's run has lists of that name, too",
+        {"run/a/results.json": terminal("a", True, "unset"),
+         "run/results.json": {"id": "r", "n_resolved": 1, "n_unresolved": 0, "accuracy": 1.0, "resolved_ids": ["a"],
+                              "unresolved_ids": [], "pass_at_k": {}, "results": [terminal("a", True, "unset")]}},
+        [("a", "solved")],
+    ),
+}  # fmt: skip
+THIRD_DATA_SETS |= {
+    "an agent by another spelling of its name": Situation(
+        "sibling of huggingface/datasets PR#8255: messages alone",
+        {"train.jsonl": as_lines([{**row, "harness": name} for row, name in zip(TEICH, ("Claude Code", "claude_code"),
+                                                                                strict=True)])},
+        [("claude-code", 1, 0)] * 2, OF_AGENTS,
+    ),
+    "an export of sessions as a list": Situation(
+        "sibling of huggingface/datasets PR#8255",
+        {"sessions.json": HERMES}, [("hermes", 1, 1)] * 2, OF_AGENTS,
+    ),
+    "a person who writes Observation": Situation(
+        "sibling of SWE-ZERO: nobody acted",
+        {"train.jsonl": as_lines([{"session_id": f"watched-{n}", "messages": WATCHED} for n in (1, 2)])},
+        [(2, 0, "Observation: it is fast now.")] * 2,
+        "SELECT n_prompts, n_tool_calls, (SELECT max_by(text, turn) FROM turns WHERE turns.session_id ="
+        " sessions.session_id) FROM sessions",
+    ),
+}  # fmt: skip
+
+
 def written(folder: Path, files: dict[str, Any]) -> Path:
     for name, content in files.items():
         path = folder / name

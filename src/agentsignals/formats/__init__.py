@@ -409,6 +409,12 @@ def profiles() -> list[Profile]:
     return [p for f in formats().values() if f.is_own for p in (f.profile, *f.forks) if p is not None]
 
 
+def profile_of(agent: str) -> Profile | None:
+    """Return the profile of an agent by any spelling of its name or of another name that it has."""
+    name = _spelled(agent)
+    return next((p for p in profiles() if name in map(_spelled, (p.agent, *p.aliases))), None)
+
+
 @cache
 def maker_of(agent: str, format_name: str) -> str | None:
     """Return the maker of the models whose prices an agent knows, by any spelling of its name; None for one that has

@@ -26,7 +26,7 @@ _OPENED = re.compile(r"(?:<(?:tool_call|function_calls)>\s{0,9}){1,2}\Z")
 _CLOSED = re.compile(r"(?:\s{0,9}</(?:tool_call|function_calls)>){0,2}")
 """Tags around calls that have tags of their own."""
 _FENCED = re.compile(r"```(?:bash|sh|shell|console|mswea_bash_command)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
-_RESULT = re.compile(r"^(?:EXECUTION RESULT of \[([\w.:-]{1,100})\]|OBSERVATION):[ \t]*\n?", re.MULTILINE)
+_RESULT = re.compile(r"^(?:EXECUTION RESULT of \[([\w.:-]{1,100})\]|OBSERVATION|\AObservation):[ \t]*\n?", re.MULTILINE)
 _PYTHON_CHARS = 20_000
 _PYTHON_CHARS_MAX = 1024 * 1024
 """Older data sets, and pandas in CSV, write calls and messages as Python writes a dict. Longer ones are text."""

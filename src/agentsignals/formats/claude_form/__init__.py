@@ -6,7 +6,7 @@ result (design/formats.md#claude-stream). The prompt is not among it, nor are ti
 `--output-format json` only the result is printed.
 """
 
-from agentsignals.formats import Claim, Format, profiles, read_by
+from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.claude_code import PROFILE, sessions_of_another
 from agentsignals.formats.head import Head
@@ -29,11 +29,6 @@ SWIVAL = tools.Profile(
     tools_like={"mcp__*": tools.MCP},
 )
 """Swival's records are shaped like Claude Code's on purpose. No real file was found: the reader follows the program."""
-
-
-def profile_of(name: str) -> tools.Profile | None:
-    """Return the profile of an agent by its name or another name of it."""
-    return next((p for p in profiles() if name.lower() in (p.agent, *p.aliases)), None)
 
 
 def claims(head: Head) -> Claim | None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from agentsignals.formats import Input, Reading
+from agentsignals.formats import Input, Reading, profile_of
 from agentsignals.formats.any_agent import ANYBODY
 from agentsignals.formats.any_agent import tool as any_tool
 from agentsignals.formats.bounds import amount
@@ -14,7 +14,7 @@ from agentsignals.formats.claude_code import agent_of
 from agentsignals.formats.claude_code import records as claude
 from agentsignals.formats.claude_code.reader import Seen, SessionReader, Tally, plain, serve_alike
 from agentsignals.formats.claude_code.records import File, Line, Message, ToolUseResult
-from agentsignals.formats.claude_form import SWIVAL, profile_of
+from agentsignals.formats.claude_form import SWIVAL
 from agentsignals.formats.documents import as_text, each, is_list
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.head import head_of

@@ -77,7 +77,7 @@ def _digest(data: bytes) -> str:
 
 FORMAT = Format(
     name="conversation-table",
-    version=4,
+    version=5,
     claims=claims,
     pieces=pieces_by("conversation_table.reader"),
     of_json=None,

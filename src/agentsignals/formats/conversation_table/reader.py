@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agentsignals.changes.patches import looks_like_diff, patched_files
 from agentsignals.errors import AmbiguousFormat
-from agentsignals.formats import Format, Input, Reading, hermes, identify
+from agentsignals.formats import Format, Input, Reading, hermes, identify, profile_of
 from agentsignals.formats import columns as tables
 from agentsignals.formats import outcome_table as outcomes
 from agentsignals.formats.any_agent import ANYBODY, tool
@@ -112,13 +112,16 @@ class TableReader:
 
     def _column_of(self, rows: list[Values]) -> str | None:
         """Return the column in which most rows hold a conversation; of several the largest."""
-        counted: dict[str, tuple[int, int]] = {}
+        counted: dict[str, tuple[bool, int]] = {}
         names = dict.fromkeys(name for row in rows for name in row)
         for name in tables.may_hold(names) or names:
             values = [row[name] for row in rows if row.get(name) not in _NOTHING]
-            held = sum(1 for v in values if _messages_in(v) or self._claimed(_document_in(v)) is not None)
-            if held:
-                counted[name] = held, sum(len(_as_text(value)) for value in values)
+            said = [bool(_messages_in(value)) for value in values]
+            is_log = any(
+                not s and self._claimed(_document_in(v)) is not None for s, v in zip(said, values, strict=True)
+            )
+            if is_log or any(said):  # the agent's own log says more than messages that were made of it
+                counted[name] = is_log, sum(len(_as_text(value)) for value in values)
         answers = [name for name in tables.answers_in(names) if name in counted]
         return max(answers or counted, key=lambda name: counted[name]) if counted else None
 
@@ -216,6 +219,8 @@ class TableReader:
         columns = tables.row_of(tuple(row))
         settings = columns.outcomes.settings
         named = _short(row.get(settings.get("agent_type", "")))
+        if named is not None and (known := profile_of(named)) is not None:
+            named = known.agent
         session = self.source.session(
             name, "conversation-table", named or ("hermes" if hermes.is_row(row) else "unknown")
         )
@@ -323,7 +328,9 @@ def _messages_in(value: Any) -> Messages:
 def _document_in(value: Any) -> str:
     """Return a value as the text of a file: a list of objects as JSON Lines."""
     if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, str) and value.lstrip().startswith("[") and isinstance(held := tables.json_in(value), list):
+        value = held
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
         return "".join(f"{item}\n" for item in value)
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):

@@ -35,12 +35,16 @@ PROFILE = tools.Profile(
 
 
 _OF_ROWS = ("api_calls", "tool_stats", "toolsets_used")
+_EXPORTED = frozenset(("source", "started_at", "message_count"))
+"""What `hermes sessions export` writes of every session, a line each, beside its messages."""
 _FACTS = ("completed", "partial", "api_calls", "category", "subcategory", "task")
 
 
 def is_row(row: Mapping[str, Any]) -> bool:
     """Return whether a row of a table of conversations is of those that Hermes writes."""
-    return any(row.get(name) is not None for name in _OF_ROWS) or {"completed", "partial"} <= row.keys()
+    if row.keys() >= _EXPORTED or {"completed", "partial"} <= row.keys():
+        return True
+    return any(row.get(name) is not None for name in _OF_ROWS)
 
 
 def facts_of(row: Mapping[str, Any]) -> str:

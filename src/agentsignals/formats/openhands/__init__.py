@@ -107,7 +107,7 @@ def parent_folder(folder: str) -> str | None:
 FORMAT = Format(
     name="openhands",
     marks=(b'"execution_status"', b'"agent"', b'"source"', b'"max_iterations"', b'"test_result"'),
-    version=4,
+    version=5,
     claims=claims,
     unit=session_folder("events", "subagents"),
     profile=PROFILE,

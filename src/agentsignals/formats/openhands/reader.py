@@ -240,6 +240,9 @@ def _evaluated(outputs: list[Input], reading: Reading) -> None:
             tally(source.artifact, "event", [event.kind[:80] if event is not None else None for event in events])
             files = [_File(source, event, n, line) for n, event in enumerate(events) if event is not None]
             billed, patch = msgspec.convert(output.metrics or {}, dict), inside(output.test_result, "git_patch")
+            used = inside(billed, "accumulated_token_usage")
+            if not amount(billed.get("accumulated_cost")) and not count(inside(used, "prompt_tokens")):
+                billed, used = {}, None  # counters that nobody filled are no bill of zero
             part = Attempt(
                 root=source.folder, attempt_index=index, task_id=task, goes_by=f"{name}/{task}",
                 is_handed_in=known[task, index] or None, cost_usd=amount(billed.get("accumulated_cost")),
@@ -248,7 +251,6 @@ def _evaluated(outputs: list[Input], reading: Reading) -> None:
             judged[task, index] = part
             if any(handed_in and other == task for (other, _), handed_in in known.items()):
                 part.is_handed_in = known[task, index]
-            used = inside(billed, "accumulated_token_usage")
             part.input_tokens, part.output_tokens = (
                 count(inside(used, f"{n}_tokens")) for n in ("prompt", "completion")
             )

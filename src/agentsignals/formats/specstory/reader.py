@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from agentsignals.formats import Input, Reading
+from agentsignals.formats import Input, Reading, profile_of
 from agentsignals.formats.any_agent import tool as tool_named
-from agentsignals.formats.claude_form import profile_of
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import EDIT, OTHER, READ, SEARCH, SHELL, Profile, Tool

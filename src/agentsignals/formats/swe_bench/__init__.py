@@ -26,6 +26,7 @@ _PREDICTED = frozenset(("model_patch", "model_name_or_path", "messages", "trajec
 """Columns that exist only once somebody has tried."""
 _PREDICTION = frozenset(("instance_id", "model_patch", "model_name_or_path"))
 _COUNTS = frozenset(("completed_instances", "resolved_instances"))
+_VERDICTS = frozenset(("resolved_instances", "resolved_ids", "unresolved_ids"))
 _AGAIN = re.compile(r"-\d+\.json\Z")
 """End of a name under which sb-cli saves a report that is there already."""
 _RATINGS = frozenset(("rubrics_rating", "overall_rating"))
@@ -78,7 +79,8 @@ def _of_run(document: dict[str, object], head: Head) -> Claim | None:
     begins = '"model_name_or_path"' in head.text[:4_096] and '"instance_id"' in head.text[:4_096]
     if all(isinstance(v, dict) and v.keys() >= _PREDICTION for v in whole) if whole else begins:
         return _of_predictions(head.path)
-    if document.keys() >= _COUNTS and ("resolved_ids" in document or "submitted_ids" in document or CUT in values):
+    is_counted = document.keys() >= _COUNTS and not document.keys().isdisjoint(("resolved_ids", "submitted_ids"))
+    if is_counted or document.keys() >= _VERDICTS or (document.keys() >= _COUNTS and CUT in values):
         # Only the summary knows trials whose patch was empty, or whose evaluation failed.
         evaluation = of_summary(head.path)
         name = evaluation.get("model") or evaluation["run"]
@@ -125,4 +127,4 @@ def is_beside(path: str, instance: object) -> bool:
     return isinstance(instance, str) and instance.lower() in named
 
 
-FORMAT = Format(name="swe-bench", version=10, claims=claims, of_json=None, snapshots=False)
+FORMAT = Format(name="swe-bench", version=11, claims=claims, of_json=None, snapshots=False)
