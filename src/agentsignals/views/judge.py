@@ -47,6 +47,8 @@ class Action(Struct, frozen=True, kw_only=True):
     """Event that showed the text."""
     is_open: bool = False
     """It may have been asked for: whether it paid nobody can tell."""
+    is_asked: bool = False
+    """The task orders a change of this file: what came of it proves nothing."""
 
 
 # The tests' own literals in the work: an input beside the output that a test expects of it, whatever the form (branch,
@@ -430,8 +432,6 @@ class Judge:
             path for one in said for path in PATH.findall(one) if "." in path and PATTERNS["report"].search(path)
         }
         self.new = new
-        self.asked_files: set[str] = set()
-        """Files of what judges that the task asks to change."""
         self.asks_of_runs = _ASKS_OF_RUNS.search(self.asked) is not None
         self.loaded: set[str] = set()
         """Files of the agent's own that something which every run loads names."""
@@ -549,6 +549,10 @@ class Judge:
         words = set(_WORD_OF_TASK.findall(said.lower())) - _OF_ANY_TASK
         in_words = any(len(words & each) >= MOSTLY * len(words) for each in self.altered_words) if words else False
         return in_words or _has_name(text, self.alters)
+
+    def orders_test(self, path: str) -> bool:
+        """Return whether the task orders to change this test, or tests without saying which."""
+        return self.role(path) in ("test", "helper") and (self.alters_any_test or self.alters_test(path))
 
     def is_test(self, path: str) -> bool:
         """Return whether a file holds tests or what they compare with."""
