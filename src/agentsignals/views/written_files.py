@@ -92,12 +92,16 @@ def written_files(view: SessionView) -> WrittenFiles:
     made = WrittenFiles()
 
     def is_unmentioned(path: str, seq: int) -> bool:
-        """Return whether nothing named a file before a command wrote it: then the agent creates it."""
+        """Return whether no prompt, call or result named a file before a command wrote it: then the agent creates it."""
         name = posixpath.basename(path)
-        return not any(
-            name in (event.text or "") or (event.seq in calls and name in calls[event.seq].arguments)
-            for event in view.session.events[: min(seq, _MOST_EVENTS)]
-        )
+        token = re.compile(rf"(?<![\w.~@+/-])[\w.~@+/-]*?(?<![\w.-]){re.escape(name)}(?![\w-])")
+        for event in view.session.events[: min(seq, _MOST_EVENTS)]:
+            said = "" if event.kind in ("text", "thinking") else event.text or ""
+            for text in (said, calls[event.seq].arguments if event.seq in calls else ""):
+                named = (found[0].removeprefix("./") for found in token.finditer(text)) if name in text else ()
+                if any(_may_be(each.removeprefix(f"{view.session.cwd}/"), path) for each in named):
+                    return False
+        return True
 
     for seq, call in sorted(calls.items()):
         if call.command is not None:
@@ -170,6 +174,11 @@ def _unpacked(made: WrittenFiles, call: ToolCall) -> None:
         else:
             continue
         made.carried |= {folder.rstrip("/"): taken for folder in folders if len(folder) > 1}
+
+
+def _may_be(named: str, path: str) -> bool:
+    """Return whether a name in a text may mean a file: a name alone may mean any of that name."""
+    return "/" not in named or named == path or path.endswith(f"/{named}") or ("/" in path and named.endswith(f"/{path}"))
 
 
 def _same(path: str, named: str) -> bool:
