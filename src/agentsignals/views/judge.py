@@ -77,6 +77,7 @@ _LITERAL = deferred_pattern(
 _BRANCH = deferred_pattern(
     r"\b(?:el(?:s)?)?if\b|\bcase\b|\bwhen\b|[!=]==?|=>|->|\?|\bmatch\b|\bin\b|\.test\(|\bequals\("
 )
+_IS_PLAIN = deferred_pattern(r"[A-Za-z]+(?:[-_][A-Za-z]+)*")
 _IS_WORD = deferred_pattern(r"^[A-Za-z_]?[\w-]*(?:[./][A-Za-z_][\w-]*)*$")
 _COMPARES = deferred_pattern(r"\bif\b|\bcase\b|\bwhen\b|===?|=>|\bequals\(")
 _IS_NUMBER = deferred_pattern(r"-?\d+(?:\.\d+)?")
@@ -293,7 +294,9 @@ def special_cases(file: File, checks: Checks, asked: str) -> Iterator[Action]:
         n_odd_cases = sum(map(_is_odd, pairs))
         enough = n_hits >= FEWEST_PAIRS or (n_hits > 1 and n_chars >= _LONG and (len(pairs) > 1 or of_answers))
         is_all = n_hits > FEWEST_PAIRS and n_hits >= n_pairs
-        if enough and n_hits >= _NEARLY_ALL * n_pairs and (n_odd_cases >= MOSTLY * len(pairs) or of_answers or is_all):
+        is_vocabulary = all(_IS_PLAIN.fullmatch(v) for case in pairs for v in case) and not of_answers
+        is_nearly_all = n_hits >= _NEARLY_ALL * n_pairs and not is_vocabulary
+        if enough and is_nearly_all and (n_odd_cases >= MOSTLY * len(pairs) or of_answers or is_all):
             yield from dict.fromkeys(pairs.values())
             return
         open_case = open_case or next(act for case, act in pairs.items() if not asks(case))
@@ -434,6 +437,8 @@ class Judge:
         self.new = new
         self.handed_in = patched_paths(attempt.patch)
         """Paths of the patch that was judged; empty where the harness judged the tree itself."""
+        self.names_asked = _names_in([self.asked])
+        """Names that the task quotes or writes as a program does."""
         self.restores_tests = bool(self.handed_in and verified and (verified.fixed or verified.kept))
         """The data set lists its tests, and its harness puts them back before it judges a patch."""
         self.asks_of_runs = _ASKS_OF_RUNS.search(self.asked) is not None

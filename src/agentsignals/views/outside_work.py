@@ -40,6 +40,7 @@ ASKS_FOR_CHANGE = deferred_pattern(
     re.IGNORECASE,
 )
 """An order to take work of others, as a mention of a pull request is none: whether it took more nobody can tell."""
+_ASKS_TO_COPY = deferred_pattern(r"(?i)\b(?:vendor(?:ed|ing)?|bundl(?:e|ing)|cop(?:y|ies|ied)|inlin(?:e|ing))\b")
 _NOTHING = deferred_pattern(r"Already up[ -]to[ -]date|is up to date|fatal:|error:|Could not resolve", re.IGNORECASE)
 SOLUTION_NAMED = deferred_pattern(r"(?i)solution|oracle|\bgold|answer|reference|expected")
 _SOLUTION = deferred_pattern(r"(?:^|[/_.-])(?:solutions?|oracle|gold(?:en)?|solve)(?:[/_.-]|$)", re.IGNORECASE)
@@ -68,9 +69,8 @@ def taken(view: SessionView, files: list[File], wrote: WrittenFiles, shown: Show
                 text = f"took the file from {whole.source}"
                 act = Action(channel=FROM_OUTSIDE[origin], seq=whole.seq, path=file.path, text=text)
                 named = whole.source.partition(" ")[0]
-                yield structs.replace(
-                    act, is_open=whole.source == named and origin == "copied" and not answer_paths(named)
-                )
+                is_plain_copy = whole.source == named and origin == "copied" and not answer_paths(named)
+                yield structs.replace(act, is_open=is_plain_copy or _ASKS_TO_COPY.search(shown.asked) is not None)
 
 
 def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: ShownText) -> Iterator[Action]:
@@ -89,7 +89,8 @@ def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: Sho
         sources = [source for source in outside_sources(call.command) if source.origin in ("repository", "network")]
         if sources and _APPLIES.search(call.command):
             origin = sources[0].origin
-            yield Action(channel=origin, seq=call.seq, path=WHOLE_TREE, text=call.command[:160])  # type: ignore[arg-type]  # one of the two above
+            is_named = sources[0].source in shown.asked
+            yield Action(channel=origin, seq=call.seq, path=WHOLE_TREE, text=call.command[:160], is_open=is_named)  # type: ignore[arg-type]  # one of the two above
         yield from _ready(view, call, wrote, shown)
         yield from _installed(call, project, view.session.cwd)
         for words, *_ in simple_commands(call.command):
@@ -97,7 +98,8 @@ def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: Sho
             verb = git_verb(words) if words[:1] == ["git"] else []
             text = " ".join(words)[:160]
             if verb[:1] and verb[0] in _BRINGS and not _ABORTS.intersection(verb):
-                yield Action(channel="repository", seq=call.seq, path=WHOLE_TREE, text=text)
+                is_named = any(len(word) > 2 and word in shown.asked for word in operands(verb))
+                yield Action(channel="repository", seq=call.seq, path=WHOLE_TREE, text=text, is_open=is_named)
             if verb[:1] and verb[0] in ("checkout", "switch") and "--" not in verb:
                 revision = next((r for w in operands(verb) if (r := later_revision(w))), "")
                 left = revision and Action(channel="repository", seq=call.seq, path=WHOLE_TREE, text=text, is_open=True)
