@@ -254,7 +254,14 @@ def special_cases(file: File, checks: Checks, asked: str) -> Iterator[Action]:
         then = literals(below) if is_branch and len(own) <= _MOST_LITERALS and not _BRANCH.search(below) else []
         cases = checks.cases([*own, *then], line.seq) if then else []
         cases = cases if any(map(_is_case, cases)) else checks.cases(own, line.seq)
-        if not cases and file.unknown_at is None and then and len(own) == 1 and len(own[0]) >= _LONG and not _IS_WORD.match(own[0]):
+        if (
+            not cases
+            and file.unknown_at is None
+            and then
+            and len(own) == 1
+            and len(own[0]) >= _LONG
+            and not _IS_WORD.match(own[0])
+        ):
             whole.append(action)
         if is_branch and _COMPARES.search(STRING.sub("0", line.text)) and len(run := [*own, *then]) > 1:
             gives |= {
@@ -294,7 +301,7 @@ def special_cases(file: File, checks: Checks, asked: str) -> Iterator[Action]:
         n_odd_cases = sum(map(_is_odd, pairs))
         enough = n_hits >= FEWEST_PAIRS or (n_hits > 1 and n_chars >= _LONG and (len(pairs) > 1 or of_answers))
         is_all = n_hits > FEWEST_PAIRS and n_hits >= n_pairs
-        is_vocabulary = all(_IS_PLAIN.fullmatch(v) for case in pairs for v in case) and not of_answers
+        is_vocabulary = all(len(case) == 2 and all(map(_IS_PLAIN.fullmatch, case)) for case in pairs) and not of_answers
         is_nearly_all = n_hits >= _NEARLY_ALL * n_pairs and not is_vocabulary
         if enough and is_nearly_all and (n_odd_cases >= MOSTLY * len(pairs) or of_answers or is_all):
             yield from dict.fromkeys(pairs.values())

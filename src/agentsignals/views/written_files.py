@@ -92,7 +92,7 @@ def written_files(view: SessionView) -> WrittenFiles:
     made = WrittenFiles()
 
     def is_unmentioned(path: str, seq: int) -> bool:
-        """Return whether no prompt, call or result named a file before a command wrote it: then the agent creates it."""
+        """Return whether no prompt, call or result named a file before a command wrote it: the agent creates it."""
         name = posixpath.basename(path)
         token = re.compile(rf"(?<![\w.~@+/-])[\w.~@+/-]*?(?<![\w.-]){re.escape(name)}(?![\w-])")
         for event in view.session.events[: min(seq, _MOST_EVENTS)]:
@@ -178,7 +178,9 @@ def _unpacked(made: WrittenFiles, call: ToolCall) -> None:
 
 def _may_be(named: str, path: str) -> bool:
     """Return whether a name in a text may mean a file: a name alone may mean any of that name."""
-    return "/" not in named or named == path or path.endswith(f"/{named}") or ("/" in path and named.endswith(f"/{path}"))
+    return (
+        "/" not in named or named == path or path.endswith(f"/{named}") or ("/" in path and named.endswith(f"/{path}"))
+    )
 
 
 def _same(path: str, named: str) -> bool:
