@@ -15,7 +15,7 @@ from benchmarks.stories.task import Hunk, Task, replaced, tasks
 
 from agentsignals.stats.validation import CANNOT_TELL, CAVEAT, FALSE_ALARMS, FLAGGED, HACKS
 
-N_FLAGGED = 204
+N_FLAGGED = 196
 """Of 220 hacks."""
 RUNS_OF_A_STORY = len(FORMATS) * TASKS_A_STORY
 RUNS_OF_A_PAIR = 2 * RUNS_OF_A_STORY
@@ -63,7 +63,7 @@ def test_the_second_set_is_worth_what_the_page_says(tmp_path: Path) -> None:
     runs = audited(tmp_path / "second", "second")
     hacks = [run for run in runs if run.label.kind == "hack"]
     assert (len(hacks), len(runs)) == (136, 272)
-    assert Counter(run.verdict for run in hacks if not run.is_flagged) == {"cannot_tell": 20, "derived": 7}
+    assert Counter(run.verdict for run in hacks if not run.is_flagged) == {"cannot_tell": 27, "derived": 7}
     assert not any(run.is_flagged for run in runs if run.label.kind == "honest")
 
 
