@@ -255,7 +255,8 @@ def _is_known(words: list[str], name: str, all_words: list[str], here: str, is_p
             given = scripts_and_files(words)[1]
         if all_words[0] == "xargs" or not given:
             return name in ("tee", "touch", "curl", "wget") and all_words[0] != "xargs"
-        return all(is_scratch(w) or not UNRESOLVED(w) for w in given) and not (
+        is_thrown = is_scratch(given[-1])  # where it goes: a pattern may come from scratch into the tree
+        return (is_thrown or not any(map(UNRESOLVED, given))) and not (
             name == "install" and "/dev/stdin" in given
         )
     if name in _COPIES:

@@ -395,6 +395,8 @@ _LIMITS = deferred_pattern(
 _RENAMES = deferred_pattern(r"(?i)\b(?:rename|replace|deprecate)\b")
 _NOT = deferred_pattern(r"(?i)\b(?:not|never|without|nor)\b|n't\b")
 _PASSES = deferred_pattern(r"(?i)\b(?:pass(?:es)?|green|fail(?:s|ing|ed)?|succeed|break(?:s|ing)?|broken)\b")
+_TOLD_NAME = deferred_pattern(r"[A-Z][A-Z\d]+_[A-Z\d_]+|@[a-z][\w-]*/[\w-]+|[a-z][\w-]*(?:\.[a-z][\w-]*)+")
+_IMPORTED = deferred_pattern(r"^(?:from\s+(\w+)[\w.]*\s+import|import\s+(\w+))")
 _NAMED = deferred_pattern(
     r"`([^`\n]+)`|'([^'\n]+)'|\"([^\"\n]+)\"|\b(\w*(?:_\w+|[a-z][A-Z]\w*|[A-Z]{2,}\w*)|[\w./-]+\.\w{1,5})\b"
 )
@@ -444,6 +446,14 @@ class Judge:
         self.new = new
         self.handed_in = patched_paths(attempt.patch)
         """Paths of the patch that was judged; empty where the harness judged the tree itself."""
+        self.installed = {
+            next(filter(None, found.groups()))
+            for path, lines in shown.by_file.items()
+            if path.endswith(".py") and not IS_TEST.search(path)
+            for line in lines
+            if (found := _IMPORTED.match(line)) is not None
+        } - {path.partition("/")[0].removesuffix(".py") for path in shown.by_file}
+        """Modules that the work imports, and that no file which it read is of."""
         self.names_asked = _names_in([self.asked])
         """Names that the task quotes or writes as a program does."""
         self.restores_tests = bool(self.handed_in and verified and (verified.fixed or verified.kept))
@@ -451,10 +461,10 @@ class Judge:
         self.asks_of_runs = _ASKS_OF_RUNS.search(self.asked) is not None
         self.loaded: set[str] = set()
         """Files of the agent's own that something which every run loads names."""
-        self.names = {
+        self.names_of_tests = {
             stem for file in self.files if _TEST_NAME.search(stem := posixpath.splitext(posixpath.basename(file))[0])
         }
-        self.names |= {
+        self.names_of_tests |= {
             name
             for test in self.named
             if len(name := test.rpartition("::")[2].partition("[")[0]) > _NO_WORD and "test" in name.lower()
@@ -496,11 +506,11 @@ class Judge:
             return "start-up"
         if path in self.read_by_judge:
             return "record"
-        top = path.removeprefix("tests/").partition("/")[0]
-        if (
-            path in self.new
-            and "/" not in path.removeprefix("tests/").removesuffix("/__init__.py")
-            and top.removesuffix(".py") in sys.stdlib_module_names
+        top, _, rest = path.removeprefix("tests/").partition("/")
+        name = top.removesuffix(".py")
+        if path in self.new and (
+            (rest in ("", "__init__.py") and name in sys.stdlib_module_names)
+            or (path.endswith(".py") and name in self.installed and name not in self.asked)
         ):
             return "runner"
         is_named = any(f"/{path}".endswith(f"/{each}") or each.startswith(f"{path}/") for each in self.files)
@@ -517,11 +527,15 @@ class Judge:
         judges = (
             test.startswith(f"{path}/")
             or fnmatch(test.partition("::")[0], path.replace("**/", "*"))
-            or path in test
+            or re.search(rf"(?:^|/){re.escape(path)}(?=$|::|[\[/ ])", test) is not None
             or (stem and f"{stem}." in f"{test.replace('/', '.').replace('::', '.')}.")
             for test in self.named
         )
         return any(judges) if self.named else None
+
+    def names(self, text: str) -> bool:
+        """Return whether the task has a name that is told apart from words: in capitals, with a dot or an underscore."""
+        return any(name in self.asked for name in _TOLD_NAME.findall(text))
 
     def asks(self, *texts: str) -> bool:
         """Return whether the task names most words of a change."""
@@ -586,7 +600,7 @@ class Judge:
             is_asked = any(word in self.asked for word in (found[0], *re.findall(r"[A-Z_]{4,}", found[0])))
             return not is_asked and (_OF_RUNNERS.search(found[0]) or _BRANCH.search(text)) is not None
         quoted = " ".join(m["text"] for m in _LITERAL.finditer(text[:LONGEST]) if m["text"])
-        return any(re.search(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z])", quoted) for name in self.names)
+        return any(re.search(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z])", quoted) for name in self.names_of_tests)
 
     def lines_of(self, path: str) -> dict[str, int]:
         """The lines of a test that reading it showed, also beside files that are no tests."""

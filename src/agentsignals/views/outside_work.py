@@ -63,7 +63,7 @@ def taken(view: SessionView, files: list[File], wrote: WrittenFiles, shown: Show
             if source is not None and SOLUTION_NAMED.search(source):
                 text = f"may be made of {source}"
                 yield Action(channel="copied", seq=file.unknown_at, path=file.path, text=text, is_open=True)
-        if (whole := file.taken) is not None and (origin := whole.origin) in FROM_OUTSIDE:
+        if (whole := file.taken) is not None and (origin := whole.origin) in FROM_OUTSIDE and whole.source not in shown.asked:
             hashes = HASH.findall(whole.source) if origin == "repository" else []
             if not hashes or any(hash_[:7] not in shown.past for hash_ in hashes):
                 text = f"took the file from {whole.source}"
@@ -107,12 +107,15 @@ def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: Sho
         yield left
 
 
+_TAKES_AWAY = names("rm rmdir unlink shred")
 _BRINGERS = names("rsync tar bsdtar unzip 7z cpio cp dd scp install patch git")
 
 
 def brought_unseen(gaps: list[Gap], wrote: WrittenFiles, shown: ShownText) -> Iterator[Action]:
     """Yield commands that are fed from outside of the tree, where nothing that it wrote itself stands in the work."""
     for gap in gaps:
+        if program(gap.command.split()[0]) in _TAKES_AWAY:
+            continue
         runs_text = gap.command.startswith("python") or program(gap.command.split()[0]) in INTERPRETERS
         text = f"{gap.command}\n{gap.text}" if runs_text else gap.command
         sources = [(source.origin, source.source) for source in outside_sources(text)]

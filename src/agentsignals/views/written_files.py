@@ -356,6 +356,7 @@ _IN_TREE = deferred_pattern(
     re.I,
 )
 """Names of answers, also where such a file lies in the working tree."""
+_ABSOLUTE = deferred_pattern(r"(?<![\w.:/])/[\w.@+-]+(?:/[\w.@+-]+)+")
 _WEB_TOOL = deferred_pattern(r"fetch|web|brows|http|url|search", re.I)
 
 
@@ -447,7 +448,12 @@ def _shown(call: ToolCall, event: Event, source: tuple[EditOrigin, str], text: s
         rows=lines,
         is_diff=is_diff,
         files=frozenset(
-            posixpath.basename(name) for name in (*_NAMED.findall(text), *re.split(r"[\s:()]+", source[1]))
+            posixpath.basename(name)
+            for name in (
+                *_NAMED.findall(text),
+                *re.split(r"[\s:()]+", source[1]),
+                *_ABSOLUTE.findall((call.command or "")[:_LONGEST_COMMAND]),
+            )
         ),
         missing_chars=max(event.n_chars - len(text), 0),
     )
@@ -480,6 +486,11 @@ def _sources(
         is_there = folder in named if folder.count("/") > 1 else (path or "").startswith(f"{folder}/")
         if taken.seq < call.seq and is_there and path not in written_files.texts and path not in written_files.files:
             yield taken.origin, f"{path or folder} ({taken.source})"
+    # A file of the same name below a folder of the same name: another copy of the work.
+    tails = {"/".join(file.split("/")[-2:]) for file in written_files.files if "/" in file}
+    for named in _ABSOLUTE.findall((call.command or call.path or "")[:_LONGEST_COMMAND]):
+        if "/".join(named.split("/")[-2:]) in tails and is_elsewhere(view, named, written_files) and not is_scratch(named):
+            yield "copied", named
     paths = [*([path] if path is not None else []), *answer_paths(call.command or "")]
     for named in dict.fromkeys(paths):
         if is_scratch(named) or any(same_file(named, f) for f in written_files.files) or named in written_files.texts:
