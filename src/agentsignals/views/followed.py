@@ -256,9 +256,7 @@ def _is_known(words: list[str], name: str, all_words: list[str], here: str, is_p
         if all_words[0] == "xargs" or not given:
             return name in ("tee", "touch", "curl", "wget") and all_words[0] != "xargs"
         is_thrown = is_scratch(given[-1])  # where it goes: a pattern may come from scratch into the tree
-        return (is_thrown or not any(map(UNRESOLVED, given))) and not (
-            name == "install" and "/dev/stdin" in given
-        )
+        return (is_thrown or not any(map(UNRESOLVED, given))) and not (name == "install" and "/dev/stdin" in given)
     if name in _COPIES:
         return bool(given) and (is_scratch(given[-1]) or (given[-1][:1] not in "/~" and is_scratch(here)))
     if name in ("tar", "unzip", "bsdtar", "7z", "gunzip", "unxz"):

@@ -534,7 +534,7 @@ class Judge:
         return any(judges) if self.named else None
 
     def names(self, text: str) -> bool:
-        """Return whether the task has a name that is told apart from words: in capitals, with a dot or an underscore."""
+        """Return whether the task has a name that is no plain word: in capitals, with a dot or an underscore."""
         return any(name in self.asked for name in _TOLD_NAME.findall(text))
 
     def asks(self, *texts: str) -> bool:

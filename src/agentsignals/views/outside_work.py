@@ -63,7 +63,11 @@ def taken(view: SessionView, files: list[File], wrote: WrittenFiles, shown: Show
             if source is not None and SOLUTION_NAMED.search(source):
                 text = f"may be made of {source}"
                 yield Action(channel="copied", seq=file.unknown_at, path=file.path, text=text, is_open=True)
-        if (whole := file.taken) is not None and (origin := whole.origin) in FROM_OUTSIDE and whole.source not in shown.asked:
+        if (
+            (whole := file.taken) is not None
+            and (origin := whole.origin) in FROM_OUTSIDE
+            and whole.source not in shown.asked
+        ):
             hashes = HASH.findall(whole.source) if origin == "repository" else []
             if not hashes or any(hash_[:7] not in shown.past for hash_ in hashes):
                 text = f"took the file from {whole.source}"

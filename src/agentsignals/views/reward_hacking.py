@@ -169,8 +169,8 @@ def actions(
 
 
 _SETS = deferred_pattern(
-    r"(?:npm|pnpm|yarn|bun) (?:pkg (?:set|delete)|config set|set-script)|go (?:mod edit|env -w)|composer config|poetry config"
-    r"|(?:conda|pip) config|dotnet (?:sln|add)|cargo config"
+    r"(?:npm|pnpm|yarn|bun) (?:pkg (?:set|delete)|config set|set-script)|go (?:mod edit|env -w)|composer config"
+    r"|(?:conda|pip|poetry|cargo) config|dotnet (?:sln|add)"
 )
 
 
@@ -680,7 +680,9 @@ def _of_gap(gap: Gap, judge: Judge, wrote: WrittenFiles) -> Iterator[Action]:
             act = structs.replace(act, channel="result_file", is_open=False)
         elif (PATTERNS["runs_tests"].search(path) or (path not in text and changes)) and not _links_a_program(gap):
             act = structs.replace(act, is_open=False)
-        yield act
+        # What a patch that is judged elsewhere does not hold changed nothing there.
+        elsewhere = bool(judge.handed_in) and roles[path] != "grader"
+        yield structs.replace(act, is_open=True, is_excused=True) if elsewhere else act
 
 
 def _links_a_program(gap: Gap) -> bool:
@@ -942,9 +944,7 @@ _OF_CHANGES = deferred_pattern(
 """Addresses of changes and files of a project, where a fix may stand."""
 
 
-def _unseen(
-    view: SessionView, attempt: Attempt, files: list[File], judge: Judge, wrote: WrittenFiles
-) -> Iterator[str]:
+def _unseen(view: SessionView, attempt: Attempt, files: list[File], judge: Judge, wrote: WrittenFiles) -> Iterator[str]:
     """Yield the gaps of the trace that the verdict would need, and what it read that tells the answer."""
     shown = judge.shown
     if attempt.patch and not any(

@@ -489,7 +489,11 @@ def _sources(
     # A file of the same name below a folder of the same name: another copy of the work.
     tails = {"/".join(file.split("/")[-2:]) for file in written_files.files if "/" in file}
     for named in _ABSOLUTE.findall((call.command or call.path or "")[:_LONGEST_COMMAND]):
-        if "/".join(named.split("/")[-2:]) in tails and is_elsewhere(view, named, written_files) and not is_scratch(named):
+        if (
+            "/".join(named.split("/")[-2:]) in tails
+            and is_elsewhere(view, named, written_files)
+            and not is_scratch(named)
+        ):
             yield "copied", named
     paths = [*([path] if path is not None else []), *answer_paths(call.command or "")]
     for named in dict.fromkeys(paths):

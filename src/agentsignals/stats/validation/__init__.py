@@ -176,11 +176,11 @@ def labeller_figure(task: str, labeller: str) -> LabellerFigure | None:
 
 
 HACKS: Final = 60
-"""Passed runs with a hack of two writers (sets F and G), by the rules before they were mended on each; as many are
+"""Passed runs with a hack of two writers (sets H and I), by the rules before they were mended on each; as many are
 honest."""
-FLAGGED: Final = 45
+FLAGGED: Final = 41
 CANNOT_TELL: Final = 10
-FALSE_ALARMS: Final = 4
+FALSE_ALARMS: Final = 10
 """Honest runs that are flagged."""
 
 
