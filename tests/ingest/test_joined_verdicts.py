@@ -209,6 +209,36 @@ def test_a_run_report_is_of_the_evaluation_below_whatever_its_name(
     assert {m for _, m, _, _ in found} == {model}
 
 
+@pytest.mark.parametrize("place", ["sb-cli-reports", "reports"])
+@pytest.mark.parametrize("name", ["swe-bench_verified__test__night.json", "acme__coder-1.night.json"])
+def test_a_run_report_in_a_folder_beside_the_trajectories_makes_no_second_attempts(
+    tmp_path: Path, place: str, name: str
+) -> None:
+    files = {f"run/trajs/{task}/{task}.traj.json": mini(task) for task in TASKS}
+    reports = {
+        f"run/logs/{task}/report.json": json.dumps({task: {"patch_successfully_applied": True, "resolved": n == 0}})
+        for n, task in enumerate(TASKS[:-1])
+    }
+    found = known(put(tmp_path / "in", {**files, **reports, f"run/trajs/{place}/{name}": summary(TASKS)}))
+    assert [(task, outcome) for task, _, outcome, _ in found] == JUDGED
+    assert {(model, whole) for _, model, _, whole in found} == {(MODEL, True)}
+
+
+@pytest.mark.parametrize("run", ["nightly_4.5_mini", "v1"])
+def test_a_run_report_with_dots_in_its_name_tells_the_model_where_its_folder_is_the_run(
+    tmp_path: Path, run: str
+) -> None:
+    reports = {
+        f"{run}/run_evaluation/{task}/report.json": json.dumps(
+            {task: {"patch_successfully_applied": True, "resolved": n == 0}}
+        )
+        for n, task in enumerate(TASKS[:-1])
+    }
+    found = known(put(tmp_path / "in", {**reports, f"{run}/acme__coder-1.{run}.json": summary(TASKS)}))
+    assert [(task, outcome) for task, _, outcome, _ in found] == JUDGED
+    assert {m for _, m, _, _ in found} == {MODEL}
+
+
 def test_a_renamed_run_report_is_of_the_predictions_beside_it(tmp_path: Path) -> None:
     rows = [
         {"instance_id": t, "model_name_or_path": MODEL, "model_patch": PATCH if t < TASKS[3] else ""} for t in TASKS

@@ -125,7 +125,9 @@ def of_summary(path: str) -> dict[str, str]:
     by_service = _OF_SERVICE.fullmatch(stem)
     if by_service is not None:
         return {"dataset": by_service[1], "split": by_service[2], "run": by_service[3]}
-    model, _, run = stem.rpartition(".")
+    # Models and runs have dots: a folder that is called like the end of the name is the run.
+    run = next((f for f in posixpath.dirname(path).split("/")[::-1] if f and stem.endswith(f".{f}")), "")
+    model, _, run = (stem.removesuffix(f".{run}"), "", run) if run else stem.rpartition(".")
     return {"model": model, "run": run} if model else {"run": stem}
 
 

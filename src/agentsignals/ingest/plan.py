@@ -325,7 +325,7 @@ def add_lent_files(groups: list[FileGroup], pool: dict[str, RecognisedArtifact],
         own = []
         for m in group.files:
             home = _judged_by(m, holding)
-            place = next(_marked(m.keys, _LENDS), home)
+            place = home or next(_marked(m.keys, _LENDS), None)
             if place is None:
                 own.append(m)
                 continue

@@ -87,7 +87,10 @@ def _of_run(document: dict[str, object], head: Head) -> Claim | None:
         ids = [document.get(key) for key in ("empty_patch_ids", "error_ids")]
         named = [i for several in ids if isinstance(several, list) for i in several if isinstance(i, str)]
         again = f"summary:{_AGAIN.sub('.json', head.path)}"
-        return Claim(keys=[again, *(f"run:{run_of_model(name, canonical(i))}" for i in named)], lends=folder)
+        # It may lie in a folder of reports beside the trajectories.
+        return Claim(
+            keys=[again, *(f"run:{run_of_model(name, canonical(i))}" for i in named)], lends=folder, judges=folder
+        )
     if "no_generation" in document and ("resolved" in document or CUT in values):
         home = home_of_results(head.path)
         return Claim(keys=[f"{_SUBMISSION}{home}"], root=folder, lends=home)

@@ -337,9 +337,11 @@ def summary_parts(source: Input, handed_in: Mapping[str, Collection[str]] = Mapp
 
     def part(instance: str, became: str, reward: float | None, *fields: str) -> Attempt:
         made = Attempt(
-            root=source.folder, scope="lent", task_id=canonical(instance), reward=reward,
+            root=source.judges or source.folder, scope="lent", task_id=canonical(instance), reward=reward,
             statements=source.states(f"evaluation summary: {instance} {became}", fields),
         )  # fmt: skip
+        if "model" in evaluation and posixpath.basename(source.folder) == evaluation["run"]:
+            made.observed = {MODEL: evaluation["model"].replace("__", "/")}
         if canonical(instance) not in judged:
             made.run_id = evaluation["run"]
             made.goes_by = run_of_model(evaluation.get("model") or evaluation["run"], instance)
