@@ -174,4 +174,4 @@ def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
             print(json_text({"error": {"kind": told.kind, "message": told.message, "hint": told.hint}}))
             return 1 if told.exit_code == 1 else told.exit_code
         tell(told.message, *told.hint.splitlines())
-        return 0 if "--hook" in argv else told.exit_code  # 2 would keep an agent from its call
+        return told.exit_code

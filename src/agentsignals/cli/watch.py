@@ -1,31 +1,16 @@
-"""`watch --hook`: what an agent's hook calls before or after each tool call. It answers on stdout and ends with 0.
-
-The contract is the one of Claude Code's hooks (https://code.claude.com/docs/en/hooks), which others share: an event as
-JSON on stdin, an answer as JSON on stdout; a silent end with 0 lets the agent go on. What goes back is our words and
-numbers alone: the trace's text may have been written by anybody.
-"""
+"""`watch`: the session at work as a line on the terminal, with a warning where its calls repeat."""
 
 from __future__ import annotations
 
 import argparse
 import re
-import signal
-import sys
 import time
 from typing import TYPE_CHECKING, Any
-
-import msgspec
-from msgspec import Struct
 
 if TYPE_CHECKING:
     from agentsignals.model import Session
     from agentsignals.sources import RawFile
 
-
-LONGEST_S = 2.0
-"""After so long the agent goes on without an answer."""
-_MOST_INPUT = 32 * 1024 * 1024
-_BEFORE, _AFTER = "PreToolUse", ("PostToolUse", "PostToolUseFailure")
 _TOOL = re.compile(r"[A-Za-z][\w.-]{0,39}", re.ASCII)
 WORDS = {
     "failing": "{times} attempts at the same call with {tool} failed, and none succeeded in between",
@@ -34,97 +19,6 @@ WORDS = {
     "undone": "{times} edits restored what an earlier edit had removed",
     "mostly": "{times} of the last {lately} calls failed",
 }
-_ADVICE = "Summarize what you learned, then try another approach or ask."
-
-
-class HookEvent(Struct):
-    """The fields of a hook event on stdin that are used."""
-
-    hook_event_name: str = ""
-    transcript_path: str = ""
-    tool_name: str = ""
-    tool_input: Any = None
-
-
-def run() -> int:
-    """Answers the event on stdin. Whatever fails is said on stderr alone: no failure of ours is the agent's."""
-
-    def over(number: int, frame: object) -> None:
-        raise TimeoutError(f"more than {LONGEST_S:g} seconds")
-
-    has_clock = hasattr(signal, "setitimer")
-    if has_clock:
-        before = signal.signal(signal.SIGALRM, over)
-        signal.setitimer(signal.ITIMER_REAL, LONGEST_S)
-    try:
-        text = answer(sys.stdin.buffer.read(_MOST_INPUT))
-    except Exception as problem:  # noqa: BLE001  (as the docstring says)
-        print(f"agentsignals: no answer: {type(problem).__name__}: {problem}", file=sys.stderr)
-        return 0
-    finally:
-        if has_clock:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-    if text:
-        print(text)
-    return 0
-
-
-def answer(event: bytes) -> str:
-    """The JSON to answer an event with; empty where there is nothing to say."""
-    from agentsignals.ingest.pipeline import session_from_tail
-    from agentsignals.stats.validation import loops
-    from agentsignals.views.repeats import standing
-
-    asked = msgspec.json.decode(event, type=HookEvent)
-    if asked.hook_event_name not in (_BEFORE, *_AFTER):
-        return ""
-    measured = loops()
-    alarm = standing(session_from_tail(asked.transcript_path), measured.limits)
-    if alarm is None:
-        return ""
-    words = f"Is this a loop? {in_words(alarm.kind, alarm.times, alarm.name)}. {_ADVICE} ({measured.in_words})"
-    reply: dict[str, Any] = {"systemMessage": f"agentsignals: {words}"}
-    about: dict[str, Any] = {"hookEventName": asked.hook_event_name}
-    if not measured.may_block:
-        about["additionalContext"] = words
-    elif asked.hook_event_name == _BEFORE and _repeats(asked, alarm.name, alarm.thing):
-        about |= {"permissionDecision": "deny", "permissionDecisionReason": words}
-    elif asked.hook_event_name in _AFTER:
-        reply |= {"decision": "block", "reason": words}
-    else:
-        about["additionalContext"] = words
-    return msgspec.json.encode({**reply, "hookSpecificOutput": about}).decode()
-
-
-def in_words(kind: str, times: int, name: str) -> str:
-    """An alarm as a clause. The tool's name is the trace's: it is said where it is a name, and quoted."""
-    from agentsignals.views.repeats import LATELY
-
-    tool = f'"{name}"' if _TOOL.fullmatch(name) else "a tool"
-    text = WORDS[kind].format(times=times, tool=tool, lately=LATELY)
-    return text[:1].upper() + text[1:]
-
-
-def _repeats(asked: HookEvent, name: str, what: str) -> bool:
-    """Return whether the call that is about to be made repeats what the session repeats."""
-    from agentsignals.model import ToolCall
-    from agentsignals.views.repeats import thing
-
-    passed = asked.tool_input if isinstance(asked.tool_input, dict) else {}
-    command = passed.get("command")
-    if isinstance(command, str):
-        coming = ToolCall(seq=0, turn=None, step=None, thread="", call_id="", name=name, class_="shell")
-        coming.command = command
-        return thing(coming) == what
-    path = what.removeprefix(f"{name} ")
-    return (
-        asked.tool_name == name and path != "" and any(isinstance(v, str) and v.endswith(path) for v in passed.values())
-    )
-
-
-# `watch`: the session at work as a line on the terminal; with `--hook` what an agent's hook calls.
-
 _EVERY_S = 2.0
 _SHARE = 0.05
 """Looking for the file at work and reading it takes no more of one core."""
@@ -135,8 +29,6 @@ _MOST_BYTES = 512 * 1024 * 1024
 
 def run_watch(options: argparse.Namespace) -> int:
     """Until Ctrl-C; once where that, or JSON, is asked for."""
-    if options.hook:
-        return run()
     from agentsignals.cli.output import print_result
     from agentsignals.ingest.pipeline import default_sources
 
@@ -205,3 +97,12 @@ def _line(state: dict[str, Any]) -> str:
     loop = f"is this a loop? {state['loop']} ({state['caveat']})" if state["loop"] else "no loop seen"
     counts = f"{figure(state['prompts'])} prompts, {state['calls']:,} calls, {state['failed']:,} failed"
     return printable(f"{time.strftime('%H:%M:%S')}  {state['agent']} {state['session'][:8]}  {counts}, {cost}: {loop}")
+
+
+def in_words(kind: str, times: int, name: str) -> str:
+    """An alarm as a clause. The tool's name is the trace's: it is said where it is a name, and quoted."""
+    from agentsignals.views.repeats import LATELY
+
+    tool = f'"{name}"' if _TOOL.fullmatch(name) else "a tool"
+    text = WORDS[kind].format(times=times, tool=tool, lately=LATELY)
+    return text[:1].upper() + text[1:]

@@ -229,18 +229,13 @@ class Loops(Struct, frozen=True, kw_only=True):
     figures: list[LoopFigure]
 
     @property
-    def may_block(self) -> bool:
-        """True if a warning may stop a call: its precision is above one half, by the low end of the interval."""
-        interval = self.figures[0].precision_interval if self.figures else None
-        return interval is not None and interval[0] >= HALF
-
-    @property
     def in_words(self) -> str:
         """Return the precision of warnings, for whoever is shown one."""
         if not self.figures or self.figures[0].precision is None:
             return "the precision of this warning was never measured"
         by = self.figures[0]
-        doubt = "" if self.may_block else ": judge for yourself"
+        is_sure = by.precision_interval is not None and by.precision_interval[0] >= HALF
+        doubt = "" if is_sure else ": judge for yourself"
         return f"{by.right} of {by.alarms} such warnings on other sessions were right{doubt}"
 
 
