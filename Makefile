@@ -88,6 +88,7 @@ docs-check: $(VENV)/.dev
 
 docs: $(VENV)/.core
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.demo
 
 TOOL ?= agentsignals
 conformance: $(VENV)/.core
@@ -100,7 +101,7 @@ notebooks: $(VENV)/.docs
 
 site: notebooks
 	rm -rf build/pages && mkdir -p build/pages
-	tar -cf - *.md docs/*.md docs/*/*.md docs/*/*.svg conformance/README.md conformance/LICENSE | tar -xf - -C build/pages
+	tar -cf - *.md docs/*.md docs/demo.html docs/*/*.md docs/*/*.svg conformance/README.md conformance/LICENSE | tar -xf - -C build/pages
 	cp -R build/notebooks build/pages/docs/notebooks
 	sed 's/\.ipynb)/.md)/g' docs/index.md > build/pages/docs/index.md
 	$(BIN)/zensical build --clean --strict

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from docs import columns, generate, partly, what_formats_say
+from docs import columns, demo, generate, partly, what_formats_say
 
 from agentsignals.cli import build_parser
 from agentsignals.formats import formats, profiles
@@ -133,3 +133,10 @@ def test_every_command_that_people_are_told_first_is_one() -> None:
 )
 def test_markup_in_words_is_shown_and_code_left_alone(words: str, shown: str) -> None:
     assert generate._text(words) == shown
+
+
+@pytest.mark.slow
+def test_the_demo_page_is_what_the_program_makes_now() -> None:
+    page = demo.PAGE.read_text("utf-8")
+    assert page == demo.demo_page(), "stale: run `python -m docs.demo`"
+    assert not re.search(r'(?:src|href)="(?!#|data:)', page), "it opens without a network"
