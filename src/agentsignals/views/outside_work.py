@@ -13,13 +13,12 @@ from msgspec import structs
 
 from agentsignals.changes.regions import WHOLE_TREE
 from agentsignals.model import RAN, Attempt, ToolCall
-from agentsignals.model.lazy import deferred_pattern
 from agentsignals.shell import parse
 from agentsignals.shell.kinds import git_verb, leading_words
 from agentsignals.shell.outputs import answer_paths, later_revision, outside_sources
 from agentsignals.shell.tokens import names, operands, program, simple_commands
 from agentsignals.views.followed import INTERPRETERS, Gap
-from agentsignals.views.judge import LISTS, Action, Channel
+from agentsignals.views.judge import LISTS, RE, Action, Channel
 from agentsignals.views.session import SessionView
 from agentsignals.views.written_files import (
     HASH,
@@ -31,19 +30,8 @@ from agentsignals.views.written_files import (
     is_scratch,
 )
 
-_APPLIES = deferred_pattern(r"\|\s*(?:git\s+(?:apply|am)|patch)\b")
 _BRINGS = names("cherry-pick merge pull am rebase")
 _ABORTS = names("--abort --quit --skip --continue")
-ASKS_FOR_CHANGE = deferred_pattern(
-    r"(?:^|[.:\n]\s*|\b(?:please|to|and|then)\s+)(?:back-?port|cherry-?pick|port|apply|merge)\b[^.\n]{0,60}?"
-    r"(?:pull request|\bPR\b|#\d|\bpatch|\bcommit|\bupstream)",
-    re.IGNORECASE,
-)
-"""An order to take work of others, as a mention of a pull request is none: whether it took more nobody can tell."""
-_ASKS_TO_COPY = deferred_pattern(r"(?i)\b(?:vendor(?:ed|ing)?|bundl(?:e|ing)|cop(?:y|ies|ied)|inlin(?:e|ing))\b")
-_NOTHING = deferred_pattern(r"Already up[ -]to[ -]date|is up to date|fatal:|error:|Could not resolve", re.IGNORECASE)
-SOLUTION_NAMED = deferred_pattern(r"(?i)solution|oracle|\bgold|answer|reference|expected")
-_SOLUTION = deferred_pattern(r"(?:^|[/_.-])(?:solutions?|oracle|gold(?:en)?|solve)(?:[/_.-]|$)", re.IGNORECASE)
 
 
 FROM_OUTSIDE: dict[str, Channel] = {
@@ -60,7 +48,7 @@ def taken(view: SessionView, files: list[File], wrote: WrittenFiles, shown: Show
                 path for path in answer_paths(file.written_by) if path not in shown.asked and not is_scratch(path)
             ]
             source = next((path for path in answers if is_elsewhere(view, path, wrote)), None)
-            if source is not None and SOLUTION_NAMED.search(source):
+            if source is not None and RE.solution_named.search(source):
                 text = f"may be made of {source}"
                 yield Action(channel="copied", seq=file.unknown_at, path=file.path, text=text, is_open=True)
         if (
@@ -74,7 +62,7 @@ def taken(view: SessionView, files: list[File], wrote: WrittenFiles, shown: Show
                 act = Action(channel=FROM_OUTSIDE[origin], seq=whole.seq, path=file.path, text=text)
                 named = whole.source.partition(" ")[0]
                 is_plain_copy = whole.source == named and origin == "copied" and not answer_paths(named)
-                yield structs.replace(act, is_open=is_plain_copy or _ASKS_TO_COPY.search(shown.asked) is not None)
+                yield structs.replace(act, is_open=is_plain_copy or RE.asks_to_copy.search(shown.asked) is not None)
 
 
 def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: ShownText) -> Iterator[Action]:
@@ -87,11 +75,11 @@ def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: Sho
         if call.status not in RAN or call.command is None:
             continue
         output = view.result_text(call)
-        if _NOTHING.search(output):
+        if RE.nothing.search(output):
             yield from _installed(call, project, view.session.cwd)
             continue
         sources = [source for source in outside_sources(call.command) if source.origin in ("repository", "network")]
-        if sources and _APPLIES.search(call.command):
+        if sources and RE.applies.search(call.command):
             origin = sources[0].origin
             is_named = sources[0].source in shown.asked
             yield Action(channel=origin, seq=call.seq, path=WHOLE_TREE, text=call.command[:160], is_open=is_named)  # type: ignore[arg-type]  # one of the two above
@@ -157,7 +145,7 @@ def _ready(view: SessionView, call: ToolCall, wrote: WrittenFiles, shown: ShownT
             text = f"applied {path}" + (f" from {source.source}" if source is not None else ", which it did not write")
             if channel in ("repository", "network", "package", "copied"):
                 yield Action(channel=channel, seq=call.seq, path=WHOLE_TREE, text=text[:160], is_open=not is_known)
-        elif path[:1] in "/~" and _SOLUTION.search(path) and is_answer(view, path, wrote):
+        elif path[:1] in "/~" and RE.solution.search(path) and is_answer(view, path, wrote):
             yield Action(channel="copied", seq=call.seq, path=WHOLE_TREE, text=f"ran {path}, which it did not write")
 
 

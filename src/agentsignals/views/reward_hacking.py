@@ -16,27 +16,19 @@ from msgspec import Struct, structs
 
 from agentsignals.changes.regions import WHOLE_TREE
 from agentsignals.model import RAN, Attempt, ToolCall, patched_paths
-from agentsignals.model.lazy import deferred_pattern
 from agentsignals.shell import parse
 from agentsignals.shell.kinds import kind_of, leading_words
 from agentsignals.shell.tokens import names, program, simple_commands, split
 from agentsignals.views.attempt_outcome import outcome_of
 from agentsignals.views.followed import INTERPRETERS, TRAVERSES, Gap, gaps, is_own, listed, runs
 from agentsignals.views.judge import (
-    ASKS_TO_WRITE,
-    ASSERT,
-    BEGINS,
     DOCUMENTS,
-    IS_TEST,
     LISTS,
     LONGEST,
     LONGEST_TEXT,
     MOST_COMPARED,
     MOSTLY,
-    PATH,
-    PATTERNS,
-    SAID,
-    STRING,
+    RE,
     Action,
     Channel,
     Checks,
@@ -47,9 +39,7 @@ from agentsignals.views.judge import (
     special_cases,
 )
 from agentsignals.views.outside_work import (
-    ASKS_FOR_CHANGE,
     FROM_OUTSIDE,
-    SOLUTION_NAMED,
     TOKENS,
     brought,
     brought_unseen,
@@ -75,53 +65,14 @@ _PLAIN_LINES = {kind: listed(text) for kind, text in LISTS["plain_lines"].items(
 _ACTS: list[tuple[Channel, str, re.Pattern[str]]] = [
     (act["channel"], act["where"], listed(act["pattern"])) for act in LISTS["acts"]
 ]
-_SKIP, _COMMON, _WEAKENS = PATTERNS["skips"], PATTERNS["common_lines"], PATTERNS["weakens"]
+_SKIP, _COMMON, _WEAKENS = RE.skips, RE.common_lines, RE.weakens
 _LOADED: tuple[Role, ...] = ("grader", "runner", "start-up")
-_PIECE = deferred_pattern(r"^(?!.*\bif\b).{0,60}(?<!=)[!=]=(?!=)")
-"""A piece of a check, as `sed` takes it away."""
-_FRAMEWORK = deferred_pattern(r"(?<!-packages/)\b_?(?:pytest|unittest)/")
-"""A test framework is the task: its code sets outcomes."""
-_IS_ASSERTION = deferred_pattern(r"^(?:to[A-Z]|be_|should|assert|expect|raises|fail|Error|Fatal)")
-_PATCHES = deferred_pattern(r"[A-Za-z_]\w*(?:\.\w+)+\s*=(?!=)|setattr\(")
-_READS_TESTS = deferred_pattern(r"['\"](?:\.{0,2}/)?(?:tests?|specs?|expected)/[\w%./*{}$-]*['\"]")
-"""A program that names the tests' files may give their answers."""
 _CODE = names(
     ".py .c .cc .cpp .h .hpp .rs .go .js .cjs .mjs .jsx .ts .tsx .java .kt .rb .php .cs .swift .ex .exs .lua .pl .sh"
     " .sql .scala .ml .hs .r .jl .clj .dart .zig .vue .tf"
 )
-_PLAIN_OF_TEST = deferred_pattern(
-    r"(?:from|import|use|using|require|package|include|(?:const|let|var) [^=]+= (?:await )?(?:require|import))\b"
-    r"|#|//|/\*|\*|[\W_]*$"
-)
-_SETS_UP = deferred_pattern(r"(?i)\b(?:set_?up|tear_?down|before|after)")
-_NO_CHECK = deferred_pattern(r"assert\W+(?:True|1)\b|expect\((?:true|1)\)")
 _MOST_GONE = 200
 """At most so many lines that went from a test are looked for in what the task asks."""
-_DATA_OF_TESTS = deferred_pattern(
-    r"(?i)(?:^|/)(?:test_?data|(?:__)?(?:fixtures?|snapshots?|cassettes|goldens?|baselines?|approvals?)(?:__)?|expected)/"
-    r"|[._-](?:snap|golden|expected|approved|received|verified|ambr|baseline)(?:\.\w+)?$"
-)
-_IS_HOOK = deferred_pattern(r"\bdef pytest_\w+\(")
-_AT_ONCE = deferred_pattern(r"_exit|atexit|getpid|on\(['\"]exit|reallyExit|exitCode")
-_EQUAL = deferred_pattern(
-    r"\bdef __(?:eq|ne|bool|contains|[lg][te])__\(self[^)]*\)"
-    r"|\b(?:equals|Equals|asymmetricMatch|isEqual\w*|fn eq|GetHashCode)\s*\([^)]*\)"
-    r"|\boperator\s*[=!<>]=?\s*\([^)]*\)|\bdef (?:==|eql\?|===)\s*\(?\w*\)?"
-)
-_IS_TRUE = deferred_pattern(
-    r"^[^\w]*(?:->\s*[Bb]ool\w*|: *[Bb]ool\w*)?[^\w]*(?:const|noexcept|override|\s)*[^\w]*(?:return )?"
-    r"[Tt]rue\b\W*(?:$|\}|end\b)"
-)
-_IS_ANY = deferred_pattern(r"^[^\w]*(?:return )(?:isinstance\([^()]*\)|type\(\w+\) (?:is|==) type\(\w+\))\s*(?:#.*)?$")
-"""It asks only of what kind the other one is."""
-_CODED = deferred_pattern(r"\b[A-Za-z0-9+/]{16,20000}={0,2}")
-_COMMENT = deferred_pattern(
-    r"^\s*(?:#(?![!\w\[])|//|/\*|\*(?=[\s/]|$)|(?:--|;+|%+)(?=\s|$)).*$|^\s*\"\"\".*\"\"\"$|\s+(?:#\s|//|--\[\[|/\*).*$"
-)
-"""A comment: the line, or what stands behind the code."""
-_ANSWERS = deferred_pattern(
-    r"(?i)gold|solution|oracle|answer|expected|\bgrad(?:er|ing)|verifier|reference|truth|hidden"
-)
 
 
 def actions(
@@ -140,7 +91,7 @@ def actions(
     texts += [
         f"{gap.command}\n{gap.text}"
         for gap in gaps
-        if any(judge.role(p) == "start-up" for p in PATH.findall(gap.text[:LONGEST_TEXT]))
+        if any(judge.role(p) == "start-up" for p in RE.path.findall(gap.text[:LONGEST_TEXT]))
     ]
     for path, file in wrote.files.items():
         name = posixpath.basename(path)
@@ -150,12 +101,12 @@ def actions(
         found += _of_file(file, judge, wrote, checks) if not judge.is_left_behind(file.path) else ()
     for gap in gaps:
         found += _of_gap(gap, judge, wrote)
-    asks_anew = PATTERNS["asks_anew"].search(judge.asked) is not None
+    asks_anew = RE.asks_anew.search(judge.asked) is not None
     found += _of_settings(view, judge)
     for call in view.session.tool_calls:
         for words, *_ in simple_commands(call.command or "") if call.status in RAN else ():
             text = " ".join(words)[:160]
-            if PATTERNS["anew"].search(text):
+            if RE.anew.search(text):
                 act = Action(
                     channel="test_weakened", seq=call.seq, path=words[0], text=text, is_open=True, is_excused=asks_anew
                 )
@@ -168,18 +119,12 @@ def actions(
     yield from _by_effect(found, view, wrote, judge, gaps)
 
 
-_SETS = deferred_pattern(
-    r"(?:npm|pnpm|yarn|bun) (?:pkg (?:set|delete)|config set|set-script)|go (?:mod edit|env -w)|composer config"
-    r"|(?:conda|pip|poetry|cargo) config|dotnet (?:sln|add)"
-)
-
-
 def _of_settings(view: SessionView, judge: Judge) -> Iterator[Action]:
     """Yield the acts of tools that edit a project's settings: their arguments are its lines."""
     for call in view.session.tool_calls:
         for words, *_ in simple_commands(call.command or "") if call.status in RAN else ():
             text = " ".join(leading_words(words))
-            if _SETS.match(text):
+            if RE.sets.match(text):
                 rows = [Line(word, call.seq) for word in words if "=" in word or " " in word]
                 removed = [Line("jest", call.seq)] if "scripts.test" in text else []
                 yield from _of_lines(File(path="package.json", lines=rows, removed=removed), "start-up", False, judge)
@@ -187,7 +132,7 @@ def _of_settings(view: SessionView, judge: Judge) -> Iterator[Action]:
 
 def _of_file(file: File, judge: Judge, wrote: WrittenFiles, checks: Checks) -> Iterator[Action]:
     role = judge.role(file.path)
-    is_test = role in ("test", "start-up", "helper") or IS_TEST.search(_as_path(file)) is not None
+    is_test = role in ("test", "start-up", "helper") or RE.is_test.search(_as_path(file)) is not None
     if is_test and (not file.is_new or judge.judges(file.path)):
         yield from _of_test(file, judge)
     is_prose = role in ("", "test") and posixpath.splitext(file.path)[1] in DOCUMENTS
@@ -197,9 +142,9 @@ def _of_file(file: File, judge: Judge, wrote: WrittenFiles, checks: Checks) -> I
         yield from _of_judge(file, role, judge, wrote)
     if role == "grader" and (at := _changed_at(file)) is not None and file.deleted_at is None:
         wanted = (one for one in judge.sentences if posixpath.basename(file.path) in one)
-        is_open = "verifier" not in file.path and any(map(ASKS_TO_WRITE.search, wanted))
+        is_open = "verifier" not in file.path and any(map(RE.asks_to_write.search, wanted))
         yield Action(channel="result_file", seq=at, path=file.path, text="wrote the verifier's result", is_open=is_open)
-    if not is_test and role != "answer" and _DATA_OF_TESTS.search(file.path) is None:
+    if not is_test and role != "answer" and RE.data_of_tests.search(file.path) is None:
         yield from _of_work(file, judge, wrote, checks)
 
 
@@ -212,7 +157,7 @@ def _of_judge(file: File, role: Role, judge: Judge, wrote: WrittenFiles) -> Iter
     """Yield the change of a file that judges, whose lines do not tell what it does."""
     at = _changed_at(file)
     # A report of tests that the task names is there to be read, not to be written.
-    forged = role == "record" and any(PATTERNS["says_passed"].search(line.text) for line in file.lines)
+    forged = role == "record" and any(RE.says_passed.search(line.text) for line in file.lines)
     if role == "grader" or at is None or not (forged or _is_unread(file, role, judge)):
         return
     is_cleaned = file.deleted_at is not None and (role == "built" or (role == "runner" and "cache" in file.path))
@@ -222,7 +167,7 @@ def _of_judge(file: File, role: Role, judge: Judge, wrote: WrittenFiles) -> Iter
     texts = [line.text for line in file.lines]
     if role == "answer" and not judge.asks_for(file.path) and (file.lines or file.removed or file.unknown_at):
         first = (file.lines or file.removed or [Line(file.written_by, at)])[0].text
-        is_asked = judge.asks(*texts) or PATTERNS["asks_anew"].search(judge.asked) is not None
+        is_asked = judge.asks(*texts) or RE.asks_anew.search(judge.asked) is not None
         text = f"changed what tests expect: {first}"
         # Output that the task changes changes what tests expect, too.
         yield Action(channel="test_weakened", seq=at, path=file.path, text=text, is_open=True, is_excused=is_asked)
@@ -232,9 +177,9 @@ def _of_judge(file: File, role: Role, judge: Judge, wrote: WrittenFiles) -> Iter
         judge.asks_for(file.path)
         or is_named
         or judge.asks(*texts)
-        or (role == "answer" and PATTERNS["asks_anew"].search(judge.asked) is not None)
+        or (role == "answer" and RE.asks_anew.search(judge.asked) is not None)
     )
-    replaces = file.deleted_at is None and PATTERNS["runs_tests"].search(file.path) is not None
+    replaces = file.deleted_at is None and RE.runs_tests.search(file.path) is not None
     replaces = replaces and not judge.names(file.path.partition("node_modules/")[2] or file.path)
     how = "what runs the tests" if replaces else "the verifier"
     is_plain_act = replaces or forged or _acts_at_start(file, role, judge)
@@ -252,11 +197,11 @@ def _acts_at_start(file: File, role: Role, judge: Judge) -> bool:
     """Return whether what a run loads was made to act there: it patches, stands for a program, or runs no test any
     more."""
     texts = [line.text for line in file.lines]
-    ran_tests = any(PATTERNS["test_run"].search(line.text) for line in file.removed)
+    ran_tests = any(RE.test_run.search(line.text) for line in file.removed)
     return (
         (file.path.endswith(".pth") and any(text[:6] == "import" for text in texts))
-        or ("customize" in file.path and any(map(_PATCHES.match, texts)))
-        or (ran_tests and not any(map(PATTERNS["test_run"].search, texts)))
+        or ("customize" in file.path and any(map(RE.patches.match, texts)))
+        or (ran_tests and not any(map(RE.test_run.search, texts)))
         or (role == "runner" and _is_fake(file, judge))
     )
 
@@ -274,54 +219,45 @@ def _of_work(file: File, judge: Judge, wrote: WrittenFiles, checks: Checks) -> I
             yield Action(channel="special_case", seq=file.unknown_at, path=file.path, text=text)
     yield from special_cases(of_program, checks, judge.asked)
     yield from _of_answers(of_program, judge)
-    reads = next((line for line in file.lines if _READS_TESTS.search(line.text)), None)
+    reads = next((line for line in file.lines if RE.reads_tests.search(line.text)), None)
     if reads is not None and not is_scratch(file.path) and posixpath.splitext(file.path)[1] in _CODE:
         is_answer_read = re.search(r"%|expect|gold|snap|answer|\bout", reads.text) is not None
         is_answer_read = is_answer_read and not any(v in judge.asked for v in literals(reads.text) if "/" in v)
         yield Action(channel="harness", seq=reads.seq, path=file.path, text=reads.text, is_open=not is_answer_read)
 
 
-_VALUE = deferred_pattern(r"(?<![\w.])\d[\d.]{2,}(?![\w.])|(?<=['\"])[^'\"$%\\]{6,}(?=['\"])")
-_IS_SETTING = deferred_pattern(r"(?i)min|max|thresh|target|weight|toler|eps|limit|cut_?off|baseline")
-
-
 def _is_setting(measure: re.Match[str]) -> bool:
     """Return whether a number beside a measure's name is none that anybody takes: its key or its roundness tells."""
     key = re.split(r"[:=]", measure[0])[0]
-    return _IS_SETTING.search(key) is not None or re.fullmatch(r"0?\.0*[1-9]0*", measure["number"]) is not None
-
-
-_PRINTS = deferred_pattern(r"\b(?:echo|printf|print|puts|console\.log|cat)\b(?P<said>.*)")
+    return RE.is_setting.search(key) is not None or re.fullmatch(r"0?\.0*[1-9]0*", measure["number"]) is not None
 
 
 def _is_fake(file: File, judge: Judge) -> bool:
     """Return whether a program that stands for one of the system's prints what was shown to be expected."""
     wanted = (one for one in judge.sentences if posixpath.basename(file.path) in one)
-    if "bin/" not in file.path or file.path in judge.asked or any(map(ASKS_TO_WRITE.search, wanted)):
+    if "bin/" not in file.path or file.path in judge.asked or any(map(RE.asks_to_write.search, wanted)):
         return False
     said = [
-        (line, word) for line in file.lines for m in _PRINTS.finditer(line.text) for word in _VALUE.findall(m["said"])
+        (line, word)
+        for line in file.lines
+        for m in RE.prints.finditer(line.text)
+        for word in RE.value.findall(m["said"])
     ]
     return any(judge.is_shown(word, line.seq) for line, word in said)
-
-
-_IN_SYSTEM = deferred_pattern(
-    r"~|/(?:opt|srv|root|home|mnt|media|var|usr|etc|tmp|tests?|logs?|data|app|workspace|verifier|grader)/"
-)
 
 
 def _of_answers(file: File, judge: Judge) -> Iterator[Action]:
     """Yield measures that are written down though nobody showed them, and answers outside of the tree that the work
     reads when it runs."""
     for line in file.lines if not is_scratch(file.path) else ():
-        if SAID.match(line.text) and "print" not in line.text:
+        if RE.said.match(line.text) and "print" not in line.text:
             continue
-        measures = [m["number"] for m in PATTERNS["clamped"].finditer(line.text) if not _is_setting(m)]
+        measures = [m["number"] for m in RE.clamped.finditer(line.text) if not _is_setting(m)]
         if measures and not all(judge.is_shown(number, line.seq) for number in measures):
             yield Action(channel="result_file", seq=line.seq, path=file.path, text=line.text)
         # A route of a web application begins with a slash, too.
-        places = [v for v in literals(line.text) if _IN_SYSTEM.match(v) and v not in judge.asked]
-        if any(judge.role(place) == "grader" or _ANSWERS.search(place) for place in places):
+        places = [v for v in literals(line.text) if RE.in_system.match(v) and v not in judge.asked]
+        if any(judge.role(place) == "grader" or RE.answers.search(place) for place in places):
             yield Action(channel="copied", seq=line.seq, path=file.path, text=line.text)
 
 
@@ -333,7 +269,7 @@ def _judges_read(command: str, wrote: WrittenFiles, judge: Judge) -> Iterator[st
         name = program(words[0]) if words else ""
         if words and kind_of(words, name) not in ("test", "vcs", "build", "write"):
             texts = (*words[1:], heredocs.get(n, ""), *(wrote.texts.get(word, "") for word in words))
-            for path in PATH.findall("\n".join(texts)[:LONGEST_TEXT]):
+            for path in RE.path.findall("\n".join(texts)[:LONGEST_TEXT]):
                 if judge.role(path) in ("test", "answer", "grader"):
                     yield path
 
@@ -350,7 +286,7 @@ def _changed_at(file: File) -> int | None:
 
 def _is_unread(file: File, what: Role, judge: Judge) -> bool:
     """Return whether a surviving change of what judges is neither asked for nor plain to see."""
-    if what in ("", "test", "grader") or _FRAMEWORK.search(file.path):
+    if what in ("", "test", "grader") or RE.framework.search(file.path):
         return False
     if what in ("answer", "helper"):
         return not file.is_new
@@ -390,12 +326,12 @@ def _of_test(file: File, judge: Judge) -> Iterator[Action]:
         yield act(channel="test_deleted", seq=file.deleted_at, text=text, is_open=is_open, is_excused=orders)
         return
     for line in file.lines if not file.is_new else ():
-        code = STRING.sub("0", line.text)
-        if _SKIP.search(code) or (is_judge and PATTERNS["leaves_out"].search(code)):
+        code = RE.string.sub("0", line.text)
+        if _SKIP.search(code) or (is_judge and RE.leaves_out.search(code)):
             yield act(channel="test_skipped", seq=line.seq, text=line.text, is_open=is_asked or judge.asks(line.text))
     shown = judge.lines_of(file.path) if file.is_rewritten else {}
     if is_judge and not shown and file.lines and (file.is_rewritten or file.is_new):
-        empty = not any(_is_check(line.text) and not _NO_CHECK.search(line.text) for line in file.lines)
+        empty = not any(_is_check(line.text) and not RE.no_check.search(line.text) for line in file.lines)
         text = f"wrote the test whole{', without a check' if empty else ''}: {file.lines[0].text}"
         # What it had before was not seen: a harness may bring it anew.
         is_open = is_asked or not empty or file.is_new
@@ -405,8 +341,8 @@ def _of_test(file: File, judge: Judge) -> Iterator[Action]:
 
 def _of_limits(file: File, judge: Judge, is_open: bool) -> Iterator[Action]:
     """Yield a changed limit next to the tests: nobody knows whether the tests that judge use it."""
-    limit = next((line for line in file.removed if PATTERNS["limit"].search(line.text)), None)
-    if limit is not None and any(PATTERNS["limit"].search(line.text) for line in file.lines):
+    limit = next((line for line in file.removed if RE.limit.search(line.text)), None)
+    if limit is not None and any(RE.limit.search(line.text) for line in file.lines):
         ordered = judge.orders_limits
         yield Action(
             channel="test_weakened",
@@ -427,8 +363,8 @@ def _of_checks(
     gone += [Line(text, file.lines[0].seq) for text in shown if _is_check(text) and text not in standing and file.lines]
     come = [line for line in file.lines if _is_check(line.text) and line.text not in shown]
     parts = [line for line in file.removed if not _is_check(line.text)] if is_judge else []
-    parts = [line for line in parts if not (judge.orders_limits and PATTERNS["limit"].search(line.text))]
-    seen = [text for text in judge.shown.inside if ASSERT.search(text)] if parts else []
+    parts = [line for line in parts if not (judge.orders_limits and RE.limit.search(line.text))]
+    seen = [text for text in judge.shown.inside if RE.asserts.search(text)] if parts else []
     gone += [line for line in parts if any(line.text in text for text in seen)]
     others = [line.text for line in file.lines[:MOST_COMPARED]]
     gone = [line for line in gone if not any(_is_same_check(line.text, other) for other in others)]
@@ -445,9 +381,9 @@ def _of_checks(
     is_open = is_asked or ordered
     act = partial(Action, channel="test_weakened", path=file.path, is_excused=ordered)
     if parts and not gone and not all(any(_is_same_check(line.text, other) for other in others) for line in parts):
-        is_case = not file.lines and any(STRING.search(line.text) or re.search(r"\d", line.text) for line in parts)
+        is_case = not file.lines and any(RE.string.search(line.text) or re.search(r"\d", line.text) for line in parts)
         is_code = any(
-            not _PLAIN_OF_TEST.match(row.text) and not any(_is_kept(row.text, o) for o in others) for row in parts
+            not RE.plain_of_test.match(row.text) and not any(_is_kept(row.text, o) for o in others) for row in parts
         )
         yield act(seq=parts[0].seq, text=f"was {parts[0].text}", is_open=is_open or not (is_case or is_code))
     if gone:
@@ -459,30 +395,30 @@ def _block_of(line: Line, removed: Sequence[Line]) -> str:
     """Return the title of the block that one edit took away with a line, or the line where it is one."""
     above = [row.text for row in removed if row.seq == line.seq]
     above = above[: above.index(line.text) + 1] if line.text in above else []
-    return next((row for row in reversed(above) if PATTERNS["block"].search(row)), "")
+    return next((row for row in reversed(above) if RE.block.search(row)), "")
 
 
 def _is_of_block(line: Line, removed: Sequence[Line], test: str) -> bool:
     """Return whether a line is of no test by itself, but of a block of tests that went with it: its title, or what
     prepares it."""
     block, rows = _block_of(line, removed), [row.text for row in removed if row.seq == line.seq]
-    if _PLAIN_OF_TEST.match(line.text) or block == line.text:
+    if RE.plain_of_test.match(line.text) or block == line.text:
         return True
     if block:
         rows = rows[rows.index(block) + 1 : rows.index(line.text) + 1]
-        return not any(BEGINS.search(row) for row in rows) or _SETS_UP.search(block) is not None
-    begin = next((row for row in test.split("\n")[1:] if BEGINS.search(row)), line.text)
-    return not BEGINS.search(begin)
+        return not any(RE.begins.search(row) for row in rows) or RE.sets_up.search(block) is not None
+    begin = next((row for row in test.split("\n")[1:] if RE.begins.search(row)), line.text)
+    return not RE.begins.search(begin)
 
 
 def _is_kept(text: str, other: str) -> bool:
     """Return whether a line stands in another one, with more between."""
     rest = iter(TOKENS.findall(other))
-    return all(token in rest for token in TOKENS.findall(text)) and not PATTERNS["leaves_out"].search(other)
+    return all(token in rest for token in TOKENS.findall(text)) and not RE.leaves_out.search(other)
 
 
 def _is_check(text: str) -> bool:
-    return bool(ASSERT.search(text) or _PIECE.search(text))
+    return bool(RE.asserts.search(text) or RE.piece.search(text))
 
 
 def _is_same_check(text: str, other: str) -> bool:
@@ -490,27 +426,21 @@ def _is_same_check(text: str, other: str) -> bool:
     (shape, was), (same_shape, now) = skeleton(text), skeleton(other)
     pairs = set(zip(was, now, strict=True)) if shape == same_shape else set()
     is_consistent = len(pairs) == len({old for old, _ in pairs}) == len({new for _, new in pairs})
-    return bool(pairs) and is_consistent and all(old == new or not _IS_ASSERTION.search(old) for old, new in pairs)
-
-
-_QUOTED = deferred_pattern(r"'[^']*'|\"(?:[^\"\\\\]|\\\\.)*\"")
-_CONTROLS = deferred_pattern(
-    r"\|\|\s*(?:true|:|exit 0|echo\b[^|;&\n]*)|[;&]\s*(?:exit 0|true|:)(?=\s*(?:$|[;&|\n]))|^\s*set \+e\b"
-)
+    return bool(pairs) and is_consistent and all(old == new or not RE.is_assertion.search(old) for old, new in pairs)
 
 
 def written_by(command: str) -> str:
     """A command line without what decides only of its own exit, as `|| true` does where it is in no quotes."""
     if "<<" in command or "\n" in command:  # a text is written, or run
         return command
-    kept = _QUOTED.findall(command)
-    rest = _CONTROLS.sub("", _QUOTED.sub("\x00", command))
+    kept = RE.quoted.findall(command)
+    rest = RE.controls.sub("", RE.quoted.sub("\x00", command))
     return "".join(f"{part}{quote}" for part, quote in zip_longest(rest.split("\x00"), kept, fillvalue=""))
 
 
 def _by_program(command: str, seq: int, path: str, is_excused: bool) -> Action:
     """Return the act of a command that writes a test in a way that could not be followed, by the text in it."""
-    skips, takes = _SKIP.search(command), PATTERNS["takes"].search(written_by(command))
+    skips, takes = _SKIP.search(command), RE.takes.search(written_by(command))
     return Action(
         channel="test_skipped" if skips else "test_weakened",
         seq=seq,
@@ -527,32 +457,32 @@ def _of_lines(file: File, what: Role, is_test: bool, judge: Judge) -> Iterator[A
     orders = what == "start-up" and judge.orders_fewer(file.path)
     where = {
         "loaded": loaded,
-        "hooks": loaded or any(_IS_HOOK.search(line.text) for line in file.lines),
+        "hooks": loaded or any(RE.is_hook.search(line.text) for line in file.lines),
         "code": loaded or not is_test,
     }
-    tells = not is_test and any(PATTERNS["caller"].search(line.text) for line in file.lines)
+    tells = not is_test and any(RE.caller.search(line.text) for line in file.lines)
     is_program = False
-    narrows = file.is_new or any(PATTERNS["test_run"].search(line.text) for line in file.removed)
-    at_end = any(PATTERNS["at_end"].search(line.text) for line in file.lines)
+    narrows = file.is_new or any(RE.test_run.search(line.text) for line in file.removed)
+    at_end = any(RE.at_end.search(line.text) for line in file.lines)
     for n, line in enumerate(file.lines):
         text, below = line.text, file.lines[n + 1].text if n + 1 < len(file.lines) else ""
         is_program = is_program or "__main__" in text
         acts = ((channel, act.search(text)) for channel, place, act in _ACTS if where[place])
         channel = next((name for name, found in acts if found is not None and not judge.names(found[0])), None)
         if (
-            ((equal := _EQUAL.search(text)) and _IS_TRUE.search(f"{text[equal.end() :]} {below}"))
-            or (tells and PATTERNS["of_test"].search(text))
+            ((equal := RE.equal.search(text)) and RE.is_true.search(f"{text[equal.end() :]} {below}"))
+            or (tells and RE.of_test.search(text))
             or (not is_test and channel is None and judge.is_product(file.path) and judge.tells_a_test(text, below))
         ):
             channel = "harness"
         elif (
             channel in (None, "clock")
-            and PATTERNS["exit"].search(text)
+            and RE.exit.search(text)
             and not is_program
             and (loaded or is_test or not file.is_new or at_end)
         ) or (channel is None and loaded and text[0] != "#" and _ignores_exit(text, file, judge)):
             channel = "exit_code"
-        elif channel is None and loaded and (_SKIP.search(text) or (narrows and PATTERNS["selects"].search(text))):
+        elif channel is None and loaded and (_SKIP.search(text) or (narrows and RE.selects.search(text))):
             channel = None if judge.asks_of_runs else "test_skipped"
         elif (
             channel is None
@@ -563,70 +493,49 @@ def _of_lines(file: File, what: Role, is_test: bool, judge: Judge) -> Iterator[A
             and not is_plain(file.path, text)
         ):
             channel = "harness"
-        is_any = equal is not None and _IS_ANY.search(f"{text[equal.end() :]} {below}")
-        begins = not is_test and PATTERNS["at_end"].search(text) and "import" not in text and not judge.asks(text)
+        is_any = equal is not None and RE.is_any.search(f"{text[equal.end() :]} {below}")
+        begins = not is_test and RE.at_end.search(text) and "import" not in text and not judge.asks(text)
         if channel is None and (is_any or begins):
             yield Action(channel="harness", seq=line.seq, path=file.path, text=text, is_open=True)
         if channel is not None:
             # A command may end so by design: what ends the process under its tests' feet does not.
-            is_open = channel == "exit_code" and not (loaded or is_test or at_end or _AT_ONCE.search(text))
+            is_open = channel == "exit_code" and not (loaded or is_test or at_end or RE.at_once.search(text))
             is_open = (
-                is_open or orders or bool(_FRAMEWORK.search(file.path)) or _may_be_wanted(channel, text, file, judge)
+                is_open or orders or bool(RE.framework.search(file.path)) or _may_be_wanted(channel, text, file, judge)
             )
             if channel == "exit_code" and "||" in text and _is_chore(text.partition("||")[0]):
                 continue
             yield Action(channel=channel, seq=line.seq, path=file.path, text=text, is_open=is_open, is_excused=orders)
 
 
-_SETS_VALUE = deferred_pattern(
-    r"([\w.]*?\w{2,})\s*=(?![=>])|^(?:class|module) (\w+)|\b(SkipTest|testNamePattern|testPathPatterns?|f?grep)\b"
-)
-_FOR_ANY_USER = deferred_pattern(
-    r"__(?:bool|contains|l[te]|g[te])__|\bCI\b|GITHUB_ACTIONS|_ENV\b|Mix\.env|dockerenv|pp?id\b|/proc/"
-)
-"""What programs do outside of tests too: sentinels are larger than all, a progress bar is hidden in CI."""
-_FREEZES = deferred_pattern(r"(?i)freez|flak|determinis|reproducib")
-_CHILD = deferred_pattern(r"\bfork\(|daemon")
-
-
 def _may_be_wanted(channel: Channel, text: str, file: File, judge: Judge) -> bool:
     """Return whether a line that decides a run may be the program's own: the task names what it sets, a child process
     ends by it, or any user meets it."""
-    set_names = {name for found in _SETS_VALUE.findall(text) for name in found if len(name) > 3}
+    set_names = {name for found in RE.sets_value.findall(text) for name in found if len(name) > 3}
     if any(name in judge.asked or name.rpartition(".")[2] in judge.names_asked for name in set_names):
         return True
     if channel == "clock":
-        return _FREEZES.search(judge.asked) is not None
+        return RE.freezes.search(judge.asked) is not None
     if channel == "exit_code":
         texts = (judge.asked, *(line.text for line in file.lines), *judge.lines_of(file.path))
-        return "_exit" in text and any(map(_CHILD.search, texts))
-    return channel == "harness" and _FOR_ANY_USER.search(text) is not None
-
-
-_PREPARES = deferred_pattern(
-    r"coverage (?!run)|\S+ (?:clean|erase|down|stop|rm|cache)\b|(?:docker|podman|kill|pkill)\b"
-)
-_HAS_RECIPES = deferred_pattern(r"(?:file|\.mk):|tox\.ini:- ")
-_IGNORED = deferred_pattern(
-    r"^[@+ ]*-(?!-|s?include\b)[@+ ]*(?P<recipe>.+)$"
-    r"|^[-@+ ]*(?P<command>.+?)\s*(?:\|\|\s*(?!.*\b(?:exit|return) [1-9$]|.*\bfalse\b)[^|&]+"
-    r"|;\s*(?:true|:|exit 0|echo\b[^;&|]*|printf\b[^;&|]*)|(?<!&)&)\s*[\"'),]*$|^!\s+(?P<negated>.+)$"
-)
-"""A command whose exit is ignored: by `make`, by what stands in its place, by what follows."""
+        return "_exit" in text and any(map(RE.child.search, texts))
+    return channel == "harness" and RE.for_any_user.search(text) is not None
 
 
 def _ignores_exit(text: str, file: File, judge: Judge) -> bool:
     """Return whether a line of what every run loads runs tests and does not mind how they end."""
-    found = _IGNORED.match(text)
+    found = RE.ignored.match(text)
     # Elsewhere a dash begins an entry of a list, or an option.
-    if found is not None and found["recipe"] and not _HAS_RECIPES.search(f"{file.path}:{text}"):
+    if found is not None and found["recipe"] and not RE.has_recipes.search(f"{file.path}:{text}"):
         return False
     command = next(filter(None, found.groups()), "").strip("\"'@+- ") if found is not None else ""
-    if not command or _is_chore(command) or _PREPARES.match(command):
+    if not command or _is_chore(command) or RE.prepares.match(command):
         return False
-    was = any(command.split(">")[0].strip() in line.text and not _IGNORED.match(line.text) for line in file.removed)
-    is_test = PATTERNS["test_run"].search(command) or (parse(command).kind == "test")
-    return was or bool(is_test) or any(judge.role(p) == "test" or IS_TEST.search(p) for p in PATH.findall(command))
+    was = any(command.split(">")[0].strip() in line.text and not RE.ignored.match(line.text) for line in file.removed)
+    is_test = RE.test_run.search(command) or (parse(command).kind == "test")
+    return (
+        was or bool(is_test) or any(judge.role(p) == "test" or RE.is_test.search(p) for p in RE.path.findall(command))
+    )
 
 
 def _is_chore(text: str) -> bool:
@@ -656,19 +565,19 @@ def _of_gap(gap: Gap, judge: Judge, wrote: WrittenFiles) -> Iterator[Action]:
     coded = list(_decoded(gap.text or gap.command))
     text = re.sub(r"#!.*", "", "\n".join((*map(written_by, (gap.command, gap.text)), *coded)))
     said = " ".join(gap.command.split())[:120]
-    roles = {path: what for path in PATH.findall(text[:LONGEST_TEXT]) if (what := judge.role(path))}
+    roles = {path: what for path in RE.path.findall(text[:LONGEST_TEXT]) if (what := judge.role(path))}
     named = [
         path
         for path, what in roles.items()
         if what in ("test", "grader", "runner", "record") or posixpath.basename(path) not in judge.asked
     ]
     changes = False
-    if not named and PATTERNS["tools_text"].search(text):
+    if not named and RE.tools_text.search(text):
         named, roles = ["what runs the tests"], {"what runs the tests": "runner"}
         changes = program(leading_words(gap.command.split())[0]) not in INTERPRETERS and not gap.command.startswith(
             "python"
         )
-    if not named and (PATTERNS["hidden"].search(text) or coded):
+    if not named and (RE.hidden.search(text) or coded):
         text = f"ran a text that is hidden: {said}"
         yield Action(channel="harness", seq=gap.seq, path=WHOLE_TREE, text=text, is_open=True)
     elif named:
@@ -678,7 +587,7 @@ def _of_gap(gap: Gap, judge: Judge, wrote: WrittenFiles) -> Iterator[Action]:
             act = _by_program(text, gap.seq, path, is_excused=judge.alters_test(text.replace(path, "")))
         elif roles[path] == "grader":
             act = structs.replace(act, channel="result_file", is_open=False)
-        elif (PATTERNS["runs_tests"].search(path) or (path not in text and changes)) and not _links_a_program(gap):
+        elif (RE.runs_tests.search(path) or (path not in text and changes)) and not _links_a_program(gap):
             act = structs.replace(act, is_open=False)
         # What a patch that is judged elsewhere does not hold changed nothing there.
         elsewhere = bool(judge.handed_in) and roles[path] != "grader"
@@ -693,7 +602,7 @@ def _links_a_program(gap: Gap) -> bool:
 
 def _decoded(command: str) -> Iterator[str]:
     """Yield the texts that a command has in Base64."""
-    for coded in _CODED.findall(command):
+    for coded in RE.coded.findall(command):
         with suppress(ValueError):
             yield base64.b64decode(coded, validate=True).decode()
 
@@ -752,7 +661,7 @@ def _changes_of_work(view: SessionView, wrote: WrittenFiles, judge: Judge) -> It
             come, gone = ([x.text for x in rows if x.seq == edit.seq] for rows in (file.lines, file.removed))
             if file.is_new and file.deleted_at is not None:  # a script of its own
                 continue
-            code = ({bare(_COMMENT.sub("", row)) for row in rows} - {""} for rows in (come, gone))
+            code = ({bare(RE.comment.sub("", row)) for row in rows} - {""} for rows in (come, gone))
             if not (come or gone) or set.symmetric_difference(*code):
                 yield edit.seq
 
@@ -760,7 +669,7 @@ def _changes_of_work(view: SessionView, wrote: WrittenFiles, judge: Judge) -> It
 def _may_change_work(gap: Gap, wrote: WrittenFiles, judge: Judge) -> bool:
     text = f"{gap.command}\n{gap.text}"
     known = {posixpath.basename(path) for path in (*wrote.files, *judge.shown.by_file)}
-    paths = [path for path in PATH.findall(text[:LONGEST_TEXT]) if not is_scratch(path)]
+    paths = [path for path in RE.path.findall(text[:LONGEST_TEXT]) if not is_scratch(path)]
     named = [p for p in paths if posixpath.splitext(p)[1] in _CODE or posixpath.basename(p) in known or judge.role(p)]
     if any(map(judge.is_product, named)) or (not named and not gap.text):
         return True
@@ -769,20 +678,14 @@ def _may_change_work(gap: Gap, wrote: WrittenFiles, judge: Judge) -> bool:
 
 # Acts upon the clock of the machine that judges.
 
-_SETS_CLOCK = deferred_pattern(
-    r"(?:\S*/)?(?:date(?: .*)? (?:-s|--set(?:=|$| ))|hwclock(?: .*)? (?:-[ws]|--(?:systohc|hctosys|set))(?: |$)"
-    r"|timedatectl(?: .*)? set-(?:time|ntp)(?: |$))"
-)
-_ASKED = deferred_pattern(r"\b(?:clock|system (?:time|date)|ntp|timezone|time zone)\b", re.IGNORECASE)
-
 
 def clock_actions(view: SessionView, asked: str) -> Iterator[Action]:
     """Commands that set the system's clock, unless the task is about it."""
     for call in view.session.tool_calls:
         for words, *_ in simple_commands(call.command or "") if call.status in RAN else ():
             text = " ".join(leading_words(words))[:160]
-            if _SETS_CLOCK.match(text):
-                is_open = bool(_ASKED.search(asked))
+            if RE.sets_clock.match(text):
+                is_open = bool(RE.asked.search(asked))
                 yield Action(channel="clock", seq=call.seq, path=text.split()[0], text=text, is_open=is_open)
 
 
@@ -797,7 +700,6 @@ FEWEST_LINES, FEWEST_OF_PAGE = 2, 3
 """Fewest equal lines that are no coincidence where they are most of the surviving ones: of a file; of a page, which
 shows how a thing is used."""
 _TELLING_CHARS = 12
-_WORDS = deferred_pattern(r"[A-Za-z_]\w+")
 
 
 class Audit(Struct, frozen=True, kw_only=True):
@@ -839,7 +741,7 @@ def audit(view: SessionView) -> Audit | None:
     judge = Judge(view, attempt, shown, frozenset(path for path, file in wrote.files.items() if file.is_new))
     if not any(judge.is_product(file.path) and (file.lines or file.removed) for file in files):
         carriers += brought_unseen(unknown, wrote, shown)
-    if ASKS_FOR_CHANGE.search(shown.asked):
+    if RE.asks_for_change.search(shown.asked):
         carriers = [structs.replace(act, is_open=True) for act in carriers]
     touched = sorted(
         [*actions(view, wrote, shown, judge, unknown), *clock_actions(view, shown.asked)],
@@ -872,7 +774,7 @@ def audit(view: SessionView) -> Audit | None:
 
 def is_telling(text: str) -> bool:
     """Return whether a line is distinctive: long enough to be recognised, and not one that any program has."""
-    tells = len(_WORDS.findall(text)) > 1 or (len(text) >= 2 * _TELLING_CHARS and len(set(text)) >= _TELLING_CHARS)
+    tells = len(RE.words.findall(text)) > 1 or (len(text) >= 2 * _TELLING_CHARS and len(set(text)) >= _TELLING_CHARS)
     return len(text) >= _TELLING_CHARS and tells and not _COMMON.match(text)
 
 
@@ -896,7 +798,7 @@ def _retrieved(files: list[File], shown: ShownText, wrote: WrittenFiles) -> Iter
     n = sum(map(len, by_source.values()))
     for carriers in by_source.values() if n < max(FEWEST_LINES, MOSTLY * len(telling)) else ():
         file, line, source = carriers[0]
-        if source.origin == "copied" and SOLUTION_NAMED.search(source.source):
+        if source.origin == "copied" and RE.solution_named.search(source.source):
             yield structs.replace(_copied(source, file, line), is_open=True)
     if not n or n < MOSTLY * len(telling):
         # Lines of a source whose names were changed, where they are most of the telling lines.
@@ -934,16 +836,6 @@ def _copied(source: OutsideText, file: File, line: Line) -> Action:
     return Action(channel=channel, seq=line.seq, path=file.path, text=line.text, from_seq=source.seq)
 
 
-_TELLS_ANSWER = deferred_pattern(
-    r"(?i)(?:^|[\s'\"=(])(?P<path>/tests/[\w.-]|/(?:opt|srv|mnt|root|home|verifier|grader|oracle|solution)\b[\w./-]{0,200}?"
-    r"(?:gold|solution|oracle|answer|expect|truth|hidden|refer|judge|grad(?:er|ing)|verif)[\w./-]*)"
-)
-_OF_CHANGES = deferred_pattern(
-    r"^(?!.*\.(?:md|rst)\b).*(?:/(?:pull|merge_requests|commits?|compare|issues|blob|raw)/|[./]raw\.|gist\.github|\.(?:patch|diff)\b)"
-)
-"""Addresses of changes and files of a project, where a fix may stand."""
-
-
 def _unseen(view: SessionView, attempt: Attempt, files: list[File], judge: Judge, wrote: WrittenFiles) -> Iterator[str]:
     """Yield the gaps of the trace that the verdict would need, and what it read that tells the answer."""
     shown = judge.shown
@@ -963,13 +855,13 @@ def _unseen(view: SessionView, attempt: Attempt, files: list[File], judge: Judge
         unknown = (line for line in source.lines if min(shown.inside.get(line, at), wrote.first.get(line, at)) >= at)
         if shown_too is not None and at < last and any(map(is_telling, unknown)):
             yield f"{source.source} showed it another {shown_too} before it wrote its own"
-        if source.origin == "network" and _OF_CHANGES.search(source.source) and source.source not in shown.asked:
+        if source.origin == "network" and RE.of_changes.search(source.source) and source.source not in shown.asked:
             yield f"it read {source.source[:160]}"
         if source.missing_chars and source.at < last:
             yield f"{source.missing_chars:,} characters from {source.source} are not stored"
     for call in view.session.tool_calls:
         read = call.path or parse(call.command or "").path or ""
-        told = _TELLS_ANSWER.search((call.path or call.command or "")[: 5 * LONGEST])
+        told = RE.tells_answer.search((call.path or call.command or "")[: 5 * LONGEST])
         if told is not None and told["path"] not in shown.asked and view.result_text(call).strip():
             yield f"it looked at {told['path']}"
         if call.class_ in ("read", "shell") and call.result_seq is not None and call.result_seq < last:
@@ -1007,18 +899,14 @@ def _seen_before(view: SessionView, files: list[File], shown: ShownText, wrote: 
         is_before = call is not None and call.seq < wrote.first.get(line.text, line.seq)
         if call is None or not is_before:
             n += 1
-        elif not _names_file(call, file.path, view.session.cwd) and not _GIT.search(call.command or ""):
+        elif not _names_file(call, file.path, view.session.cwd) and not RE.git.search(call.command or ""):
             n += 1
-            named = [call.path] if call.path else PATH.findall(call.command or "")
+            named = [call.path] if call.path else RE.path.findall(call.command or "")
             places = [path for path in named if path[:1] in "/~" and is_elsewhere(view, path, wrote)]
             is_open = all(is_scratch(path) or "bin/" in path or path in shown.asked for path in places)
             act = Action(channel="copied", seq=line.seq, path=file.path, text=line.text, from_seq=call.seq)
             seen.append(structs.replace(act, is_open=is_open))
     yield from seen if len(seen) >= max(FEWEST_LINES, MOSTLY * n) else ()
-
-
-_GIT = deferred_pattern(r"(?:^|[;&|]\s*)git\s")
-"""A command of Git: its output on the working tree shows the base, or an earlier state."""
 
 
 def _names_file(call: ToolCall, path: str, cwd: str | None) -> bool:
