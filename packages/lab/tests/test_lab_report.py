@@ -14,7 +14,7 @@ from agentsignals.stats.intervals import wilson
 from agentsignals.ui.report import write_document
 from msgspec import to_builtins
 
-from agentsignals_lab.comparing import OUTCOMES, compared, paired, paired_rows, paired_table, rate
+from agentsignals_lab.comparing import OUTCOMES, paired, paired_rows, paired_table, rate
 from agentsignals_lab.conditions import BASELINE, Condition
 from agentsignals_lab.outline import sections
 from agentsignals_lab.report import parts
@@ -225,28 +225,6 @@ def test_projections_and_checks_are_there_where_the_run_has_them(tmp_path: Path)
     weak, nowhere = checks.outcome.limits
     assert weak.startswith("'weak' moved the next token no more than rounding")
     assert nowhere.startswith("'nowhere' could not be checked")
-
-
-def test_runs_of_two_evaluators_and_of_nothing_shared_are_not_compared(tmp_path: Path) -> None:
-    one = written(tmp_path / "one", [episode("baseline", n, True) for n in range(3)])
-    other = written(tmp_path / "other", [episode("baseline", n, False, evaluator="legacy-last") for n in range(3)])
-    with pytest.raises(LabError, match="evaluated by 1 and legacy-last"):
-        compared(one, other)
-    apart = written(tmp_path / "apart", [episode("up", n, False) for n in range(3)])
-    with pytest.raises(LabError, match="share no condition"):
-        compared(one, apart)
-
-
-def test_what_two_runs_differ_in_is_told(tmp_path: Path) -> None:
-    one = written(tmp_path / "one", [episode("baseline", n, n < 2) for n in range(6)])
-    other = written(tmp_path / "other", [episode(c, n, n < 5) for c in ("baseline", "up") for n in range(6)], seed=2)
-    found = compared(one, other)
-    rows = {row["outcome"]: row for t in found.tables if t.id == "lab.compared" for row in objects(t)}
-    assert (rows["full pass"]["difference"], rows["full pass"]["changed"]) == ("+50.0 points", "+3, -0")
-    assert any("differ in seed" in limit for limit in found.limits)
-    assert any("in one run only: up" in limit for limit in found.limits)
-    rates = objects(next(t for t in found.tables if t.id == "lab.rates"))[0]
-    assert (rates["rate_0"], rates["rate_1"]) == (pytest.approx(2 / 6), pytest.approx(5 / 6))
 
 
 class Effect(Row, frozen=True):

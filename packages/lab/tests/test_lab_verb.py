@@ -175,7 +175,6 @@ def test_what_can_not_be_is_refused_before_anything_is_made(
     ("arguments", "kind", "says"),
     [
         (("report", "."), "lab", "holds no run"),
-        (("compare", ".", "."), "lab", "holds no run"),
         (("run", "nothing", "--model", "x", "--out", "r"), "lab", "no experiment 'nothing'"),
         (("run", "directions", "--out", "r"), "usage", "needs --model"),
         ((), "usage", "VERB"),
@@ -316,36 +315,6 @@ def test_reports_are_written_where_they_are_asked_for(
     assert "Cannot write the report" in refused(capsys, "report", tmp_path / "run", "-o", tmp_path / "no" / "a.md")[1]
 
 
-@pytest.mark.slow
-def test_two_runs_are_compared_task_by_task(
-    capsys: pytest.CaptureFixture[str],
-    server: Server,
-    tmp_path: Path,
-) -> None:
-    server.says = answers(fenced(TASK.reference))
-    agent(capsys, server, tmp_path / "good")
-    server.says = answers(WRONG, WRONG)
-    given = (
-        "--server",
-        server.url,
-        "--server-model",
-        "worse",
-        "--tasks",
-        "parse_duration,safe_divide",
-        "--attempts",
-        2,
-    )
-    ask(capsys, "agent", *given, "--out", tmp_path / "bad")
-    found = ask(capsys, "compare", tmp_path / "good", tmp_path / "bad")
-    (full, *_) = found["tables"]["lab.compared"]
-    assert (full["outcome"], full["pairs"], full["difference"]) == ("full pass", 1, "-100.0 points")
-    assert full["interval"] is None
-    assert any("differ in model" in limit for limit in found["limits"])
-    assert any("1 episodes have no partner" in limit for limit in found["limits"])
-    assert main(["lab", "compare", str(tmp_path / "good"), str(tmp_path / "bad")]) == 0
-    assert "bad less good" in capsys.readouterr().out
-
-
 # -- on a model ------------------------------------------------------------------------------------------------------
 
 torch_only = pytest.mark.skipif(
@@ -424,9 +393,5 @@ def test_a_loop_on_a_model_is_interrupted_goes_on_and_is_read_as_attempts(
     for folder in ("cut", "whole"):
         subprocess.run(command(tmp_path / folder, *more), check=True, env=environment, capture_output=True, timeout=300)
     assert content(tmp_path / "cut") == content(tmp_path / "whole")
-    assert (
-        ask(capsys, "compare", tmp_path / "cut", tmp_path / "whole")["tables"]["lab.compared"][0]["difference"]
-        == "+0.0 points"
-    )
     assert main(["analyze", str(tmp_path / "cut"), "--store", str(tmp_path / "store"), "--quiet", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["sessions"] == len(content(tmp_path / "cut")[0])

@@ -21,9 +21,9 @@ from agentsignals_lab.residual.interface import (
     Loading,
     Piece,
     Prompt,
-    ResidualModel,
     Span,
 )
+from agentsignals_lab.residual.model import HookedModel
 from agentsignals_lab.retry.loop import Plan, Steered, Work
 from agentsignals_lab.retry.pool import episodes
 from tests import tiny_world
@@ -41,7 +41,7 @@ TASKS = 40
 
 
 @cache
-def model(seed: int) -> ResidualModel:
+def model(seed: int) -> HookedModel:
     return residual.load(str(tiny_world.MODELS[seed]), Loading(dtype="float32"))
 
 
@@ -126,7 +126,7 @@ def test_the_retry_loop_runs_and_conditions_share_their_draws() -> None:
 def test_too_much_of_a_direction_breaks_the_answers_and_is_seen_as_that() -> None:
     plan = Plan(wording=TinyWording(), attempts=1, max_new_tokens=24, temperature=1.0, top_p=1.0)
     work = [(task, 0) for task in drawn(12, 4)]
-    held = Steered(model(0), from_stories(0), calibration(0), project=False)
+    held = Steered(model(0), from_stories(0), calibration(0))
     invalid = {}
     for condition in (
         Condition(name="none", tone="neutral"),

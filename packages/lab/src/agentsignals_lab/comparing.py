@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 from agentsignals.errors import LabError
-from agentsignals.questions.question import Column, Kind, Outcome, Table
+from agentsignals.questions.question import Column, Table
 from agentsignals.stats.intervals import Interval, rate_interval
 from agentsignals.stats.paired import holm
 from msgspec import Struct
@@ -22,7 +22,6 @@ from agentsignals_lab.retry.rows import EpisodeRow
 from agentsignals_lab.runs import Run
 
 RETRY_LOOP = "retry_loop"
-_SETTINGS = ("attempts", "temperature", "top_p", "max_new_tokens", "wording")
 
 Conditions = dict[str, list[EpisodeRow]]
 Of = Callable[[EpisodeRow], bool | None]
@@ -189,45 +188,13 @@ def _paired_row(comparison: Paired, q: float | None) -> list[Any]:
     ]
 
 
-def paired_table(
-    name: str, title: str, comparisons: Sequence[Paired], note: str = "", chance: Chance | None = None
-) -> Table:
+def paired_table(name: str, title: str, comparisons: Sequence[Paired], chance: Chance | None = None) -> Table:
     """The table of paired differences."""
     n = max((comparison.difference.n for comparison in comparisons), default=0)
     columns = (*_PAIRED, *_CHANCE) if chance else _PAIRED
-    table_note = f"{note} {_PAIRED_NOTE} {_CHANCE_NOTE if chance else ''}".strip()
+    table_note = f"{_PAIRED_NOTE} {_CHANCE_NOTE if chance else ''}".strip()
     rows = paired_rows(comparisons, chance)
     return Table(id=name, title=title, columns=columns, rows=rows, n=n, of="pairs", note=table_note)
-
-
-def compared(run: Run, other: Run) -> Outcome:
-    """The other run less the first, condition by condition, over the tasks and samples that both have.
-
-    LabError when a run is no retry loop or has no episode, when they were evaluated by different evaluators, whose
-    passes mean different things, or when they share no condition with a task.
-    """
-    left, right = episodes_of(run), episodes_of(other)
-    evaluators = sorted({row.evaluator for row in (*left, *right)})
-    if len(evaluators) > 1:
-        raise LabError(
-            f"The runs were evaluated by {' and '.join(evaluators)}: their passes mean different things.",
-            "Run one of them again by this version.",
-        )
-    mine, theirs = conditions_of(left), conditions_of(right)
-    shared = [name for name in mine if name in theirs]
-    comparisons = [
-        pair for outcome in OUTCOMES for name in shared
-        if (pair := paired(name, outcome, theirs[name], mine[name])) is not None
-    ]  # fmt: skip
-    if not comparisons:
-        raise LabError("The runs share no condition with a task.", "Run both with the same tasks and conditions.")
-    note = f"{other.folder.name} less {run.folder.name}."
-    return Outcome(
-        [],
-        [_rates(mine, theirs, shared), paired_table("lab.compared", "Differences", comparisons, note)],
-        [],
-        _unlike(run, other, mine, theirs, comparisons),
-    )
 
 
 def episodes_of(run: Run) -> list[EpisodeRow]:
@@ -243,41 +210,3 @@ def episodes_of(run: Run) -> list[EpisodeRow]:
 def asked_of(run: Run) -> list[Condition]:
     """The conditions that a retry loop was begun with."""
     return msgspec.convert(run.config.settings.get("conditions", []), list[Condition])
-
-
-def _rates(mine: Conditions, theirs: Conditions, shared: Sequence[str]) -> Table:
-    shared_columns: list[tuple[str, str, Kind]] = [
-        ("rate", "", "share"),
-        ("interval", " 95% interval", "text"),
-        ("n", " n", "count"),
-    ]
-    sides = [
-        Column(f"{key}_{number}", f"{which}{label}", kind)
-        for number, which in enumerate(("first", "second"))
-        for key, label, kind in shared_columns
-    ]
-    columns = (Column("condition", "condition", "code"), Column("outcome", "outcome"), *sides)
-    rows: list[list[Any]] = []
-    for outcome, of in OUTCOMES.items():
-        for name in shared:
-            a, b = rate(mine[name], of), rate(theirs[name], of)
-            rows.append([name, outcome, a.value, a.interval_text, a.n, b.value, b.interval_text, b.n])
-    n = sum(len(mine[name]) + len(theirs[name]) for name in shared)
-    note = "Each over all its own episodes: where tasks differ, only the differences below compare."
-    return Table(id="lab.rates", title="Rates", columns=columns, rows=rows, n=n, of="episodes", note=note)
-
-
-def _unlike(run: Run, other: Run, mine: Conditions, theirs: Conditions, comparisons: Sequence[Paired]) -> list[str]:
-    """In what the runs differ beside what they are compared for."""
-    limits = []
-    differ = run.manifest.same_ground(other.manifest)
-    differ += [name for name in _SETTINGS if run.config.settings.get(name) != other.config.settings.get(name)]
-    if differ:
-        limits.append(f"The runs differ in {', '.join(differ)}: a difference may come of any of them.")
-    alone = sorted(mine.keys() ^ theirs.keys())
-    if alone:
-        limits.append(f"Not compared, in one run only: {', '.join(alone)}.")
-    unpaired = sum(pair.unpaired for pair in comparisons if pair.outcome == next(iter(OUTCOMES)))
-    if unpaired:
-        limits.append(f"{unpaired} episodes have no partner and are not in the differences.")
-    return limits

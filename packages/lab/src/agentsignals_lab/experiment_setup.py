@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from agentsignals.errors import LabError
 
-from agentsignals_lab.residual.interface import ResidualModel
 from agentsignals_lab.run_setup import card_of, digest, manifest
 from agentsignals_lab.runs import Config, Run
+
+if TYPE_CHECKING:
+    from agentsignals_lab.residual.model import HookedModel
 
 _PATHS = ("file", "texts", "directions")
 """Settings that name a file."""
@@ -56,7 +58,7 @@ def checked_config(config: Any) -> dict[str, str]:
     return files
 
 
-def begin_experiment(folder: Path, asked: Config, model: ResidualModel, seed: int, files: dict[str, str]) -> Run:
+def begin_experiment(folder: Path, asked: Config, model: HookedModel, seed: int, files: dict[str, str]) -> Run:
     """Opens an experiment's run in a new folder, or goes on with it."""
     settings: dict[str, Any] = msgspec.to_builtins(asked.settings)
     # By name alone: what is in a file is told by its hash, and where it lies is nobody's setting.

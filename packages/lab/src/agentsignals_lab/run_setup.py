@@ -18,13 +18,14 @@ from agentsignals_lab.coding_tasks import Task
 from agentsignals_lab.coding_tasks.chosen import chosen_tasks, files_of, task_files
 from agentsignals_lab.condition_files import check_directions, read_conditions, wording_of
 from agentsignals_lab.conditions import BASELINE, Condition, beside
-from agentsignals_lab.residual.interface import Calibration, Loading, Prompt, ResidualModel, Writer
+from agentsignals_lab.residual.interface import Calibration, Loading, Prompt, Writer
 from agentsignals_lab.retry.loop import Plan, Steered
 from agentsignals_lab.retry.wording import Words, after_a_failure
 from agentsignals_lab.runs import Config, Manifest, Row, Run, packages
 
 if TYPE_CHECKING:
     from agentsignals_lab.directions import DirectionSet
+    from agentsignals_lab.residual.model import HookedModel
 
 EVALUATOR = "1"
 CALIBRATION_PROMPTS = 32
@@ -87,7 +88,7 @@ def checked(asked: Asked) -> None:
     check_directions(asked.directions, file.conditions)
 
 
-def loaded(named: str, how: Loading) -> ResidualModel:
+def loaded(named: str, how: Loading) -> HookedModel:
     """A model in this process, from a folder or the Hub. LabError when it, or a package, is missing."""
     from agentsignals_lab.residual import load  # noqa: PLC0415  (torch takes seconds)
 
@@ -105,7 +106,7 @@ def served(url: str, model: str, tell: Callable[[str], None], calls: int = 8) ->
     return writer, {"name": model, "server": where}
 
 
-def card_of(model: ResidualModel) -> dict[str, Any]:
+def card_of(model: HookedModel) -> dict[str, Any]:
     """A model's card as plain data."""
     card: dict[str, Any] = msgspec.to_builtins(model.card)
     if not model.card.exact:
@@ -183,7 +184,7 @@ def digest(path: Path | None) -> str | None:
         raise LabError(f"{path} can't be read: {problem.strerror}.", "Name a file of directions.") from problem
 
 
-def steered(model: ResidualModel, begun: Begun, path: Path | None) -> Steered:
+def steered(model: HookedModel, begun: Begun, path: Path | None) -> Steered:
     """The model with directions and calibrated doses, and what each condition does to it as rows of the run."""
     from agentsignals_lab import directions  # noqa: PLC0415  (NumPy is of an extra)
     from agentsignals_lab.steering import edits  # noqa: PLC0415  (as above)
@@ -199,13 +200,13 @@ def steered(model: ResidualModel, begun: Begun, path: Path | None) -> Steered:
     return Steered(model, of, norms)
 
 
-def _openings(model: ResidualModel, begun: Begun) -> list[Prompt]:
+def _openings(model: HookedModel, begun: Begun) -> list[Prompt]:
     tone = begun.conditions[0].tone
     return [model.encode(begun.plan.wording.opening(task, tone)) for task in begun.tasks[:CALIBRATION_PROMPTS]]
 
 
 def _check(
-    model: ResidualModel,
+    model: HookedModel,
     begun: Begun,
     norms: Calibration,
     of: DirectionSet | None,

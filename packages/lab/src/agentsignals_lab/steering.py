@@ -9,7 +9,7 @@ something and the output stayed valid (b 8).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from agentsignals.errors import LabError
@@ -18,7 +18,10 @@ from msgspec import Struct
 from agentsignals_lab import directions
 from agentsignals_lab.conditions import Condition, Where
 from agentsignals_lab.directions import Array, DirectionSet
-from agentsignals_lab.residual.interface import Ablate, Add, Calibration, Edit, Positions, Prompt, ResidualModel
+from agentsignals_lab.residual.interface import Ablate, Add, Calibration, Edit, Positions, Prompt
+
+if TYPE_CHECKING:
+    from agentsignals_lab.residual.model import HookedModel
 
 _POSITIONS: dict[Where, Positions] = {
     "all": Positions("all"),
@@ -107,7 +110,7 @@ class Manipulation(Struct, frozen=True, kw_only=True):
 
 
 def manipulation(
-    model: ResidualModel,
+    model: HookedModel,
     prompts: Sequence[Prompt],
     condition: Condition,
     of: DirectionSet | None,
@@ -150,7 +153,7 @@ def _measured(condition: Condition, verdict: Effect, n: int, **measured: float) 
     )
 
 
-def _with_tokens(model: ResidualModel, prompts: Sequence[Prompt], condition: Condition) -> list[Prompt]:
+def _with_tokens(model: HookedModel, prompts: Sequence[Prompt], condition: Condition) -> list[Prompt]:
     """The prompts that hold a token where the condition acts, sinks left out."""
     means = model.record(prompts, condition.layers, positions(condition.where))
     return [prompt for prompt, mean in zip(prompts, means, strict=True) if not np.isnan(mean).all()]

@@ -22,10 +22,9 @@ from agentsignals_lab.comparing import OUTCOMES, asked_of, conditions_of, episod
 from agentsignals_lab.conditions import beside
 
 if TYPE_CHECKING:
-    from agentsignals.questions.question import Outcome
     from agentsignals.ui.document import Document
 
-    from agentsignals_lab.residual.interface import ResidualModel
+    from agentsignals_lab.residual.model import HookedModel
     from agentsignals_lab.retry.retry_runs import Ran
     from agentsignals_lab.runs import Run
 
@@ -118,20 +117,6 @@ def text_of_ended(summary: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def plain(outcome: Outcome) -> dict[str, Any]:
-    """Tables as lists of objects, and the limits."""
-    tables = {t.id: [dict(zip([c.key for c in t.columns], row, strict=True)) for row in t.rows] for t in outcome.tables}
-    return {"tables": tables, "limits": outcome.limits or []}
-
-
-def text_of_tables(outcome: Outcome) -> str:
-    lines: list[str] = []
-    for t in outcome.tables:
-        rows = [[formatted(v, c.kind) for v, c in zip(row, t.columns, strict=True)] for row in t.rows]
-        lines += [t.title, table([c.label for c in t.columns], rows, _SHOWN), t.note, ""]
-    return "\n".join([*lines, *(printable(limit) for limit in outcome.limits or ())]).rstrip()
-
-
 def document(run: Run) -> Document:
     """The run's report before it has a form."""
     from agentsignals.ui.document import FORM, Document, Section
@@ -212,7 +197,7 @@ def run_agent(options: argparse.Namespace) -> int:
     from agentsignals_lab import run_setup
     from agentsignals_lab.retry.retry_runs import run_loop
 
-    model: ResidualModel | None = None
+    model: HookedModel | None = None
     if (options.model is None) == (options.server is None):
         raise UsageError(
             "Give either --model or --server.", "For example: agentsignals lab agent --model FOLDER --out RUN"
@@ -297,11 +282,3 @@ def run_report(options: argparse.Namespace) -> int:
     made = document(run)
     written = [str(write_document(made, path, {})) for path in outputs]
     return print_result(options, {"written": written}, lambda t: "\n".join(t["written"]))
-
-
-def run_compare(options: argparse.Namespace) -> int:
-    from agentsignals_lab.comparing import compared
-    from agentsignals_lab.runs import Run
-
-    comparison = compared(Run.read(Path(options.one)), Run.read(Path(options.other)))
-    return print_result(options, plain(comparison), lambda _: text_of_tables(comparison))

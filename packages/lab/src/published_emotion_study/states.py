@@ -13,8 +13,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from agentsignals_lab.directions import unit
-from agentsignals_lab.geometry import cosines, sink_share
 from published_emotion_study import Run
+from published_emotion_study.geometry import cosines, sink_share
 
 NEGATIVE = ("frustrated", "desperate", "stuck", "stressed")
 POSITIVE = ("calm", "patient", "confident")

@@ -193,10 +193,12 @@ def test_directions_part_tones_on_held_out_tasks_and_the_published_recipe_blurs_
     # The control: mood words part stories by themselves; the last token is the same in both tones and tells nothing.
     assert apart["grand_mean", "stories", "stories", -1].auroc > 0.9
     assert apart["contrast", "decision", "decision", -1].auroc == 0.5
-    cosines = {(r.recipe, r.layer): r for r in run.table("geometry", directions_experiment.GeometryRow).rows}
-    for layer in range(3):
-        published = cosines["published", layer].high_low_cosine
-        assert cosines["grand_mean", layer].high_low_cosine < min(0, published)
+    opposed = {}
+    for recipe in ("published", "grand_mean"):
+        made = directions.read(tmp_path / "r" / f"directions-{recipe}.npz")
+        high, low = (directions.unit(made.vectors[made.names.index(name)]) for name in ("desperate", "calm"))
+        opposed[recipe] = (high * low).sum(axis=-1)
+    assert (opposed["grand_mean"] < np.minimum(0, opposed["published"])).all()
     for name in ("published", "grand_mean", "grand_mean_cleaned", "contrast", "probe", "feedback", "decision"):
         assert directions.read(tmp_path / "r" / f"directions-{name}.npz").layers == (0, 1, 2)
 

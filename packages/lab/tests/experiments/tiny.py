@@ -10,7 +10,8 @@ import torch
 
 from agentsignals_lab import experiments
 from agentsignals_lab.residual import load
-from agentsignals_lab.residual.interface import Loading, ResidualModel
+from agentsignals_lab.residual.interface import Loading
+from agentsignals_lab.residual.model import HookedModel
 from agentsignals_lab.runs import Config, Manifest, Run
 from tests import tiny_world
 
@@ -22,7 +23,7 @@ MANIFEST = Manifest(
 
 
 @cache
-def model(seed: int = 0) -> ResidualModel:
+def model(seed: int = 0) -> HookedModel:
     return load(str(tiny_world.MODELS[seed]), Loading(dtype="float32", offline=True))
 
 

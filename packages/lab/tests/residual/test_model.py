@@ -27,7 +27,6 @@ from agentsignals_lab.residual.interface import (  # noqa: E402
     Positions,
     Prompt,
     Replace,
-    ResidualModel,
     Sampling,
     Suppress,
 )
@@ -44,11 +43,11 @@ torch.set_num_threads(1)
 BOS = 0
 
 
-def text(model: ResidualModel, said: str) -> Prompt:
+def text(model: HookedModel, said: str) -> Prompt:
     return model.encode_text([Piece("text", said)])
 
 
-def with_sink(model: ResidualModel, said: str) -> Prompt:
+def with_sink(model: HookedModel, said: str) -> Prompt:
     prompt = text(model, said)
     return Prompt((BOS, *prompt.tokens), (), said)
 

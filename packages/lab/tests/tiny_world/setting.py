@@ -10,7 +10,8 @@ import numpy as np
 from agentsignals_lab import texts
 from agentsignals_lab.coding_tasks import Task
 from agentsignals_lab.experiments.setting import Floats, Scene, SettingConfig, Text, with_decision
-from agentsignals_lab.residual.interface import Edit, Generation, Message, Piece, Prompt, ResidualModel, Sampling
+from agentsignals_lab.residual.interface import Edit, Generation, Message, Piece, Prompt, Sampling
+from agentsignals_lab.residual.model import HookedModel
 from agentsignals_lab.retry.wording import Wording
 from agentsignals_lab.runs import seed_of
 from tests.tiny_world import tasks as tiny_tasks
@@ -37,7 +38,7 @@ class TinySetting:
     fingerprint: str = texts.fingerprint()
     unit = "P(shortcut)"
 
-    def __init__(self, model: ResidualModel, asked: SettingConfig) -> None:
+    def __init__(self, model: HookedModel, asked: SettingConfig) -> None:
         self.model, self.seed = model, asked.seed
         self.wording: Wording = TinyWording()
         self.tasks: Sequence[Task] = tiny_tasks.drawn(asked.tasks, asked.seed)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 from agentsignals.errors import LabError
 
-from agentsignals_lab.residual.interface import ResidualModel
 from agentsignals_lab.runs import Run
+
+if TYPE_CHECKING:
+    from agentsignals_lab.residual.model import HookedModel
 
 Progress = Callable[[int, int], None]
 """Told how many pieces of work are done, and of how many."""
@@ -33,7 +35,7 @@ class Experiment(Protocol):
     Config: type[Any]
     """Its settings."""
 
-    def run(self, run: Run, model: ResidualModel, config: Any, progress: Progress) -> None:
+    def run(self, run: Run, model: HookedModel, config: Any, progress: Progress) -> None:
         """Writes rows and summaries into the run; run again, it leaves rows that are there."""
         ...
 

@@ -7,16 +7,16 @@ no state of the model (arXiv 2609.22208).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, get_args
+from typing import TYPE_CHECKING, ClassVar, get_args
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from agentsignals_lab import directions, separation
-from agentsignals_lab.directions import Array, DirectionSet, Recipe
+from agentsignals_lab.directions import Array, Recipe
 from agentsignals_lab.experiments import Progress
 from agentsignals_lab.experiments.chosen_setting import setting
+from agentsignals_lab.experiments.file_setting import Setting
 from agentsignals_lab.experiments.learning import (
     Source,
     by_recipe,
@@ -26,10 +26,12 @@ from agentsignals_lab.experiments.learning import (
     scene_states,
     text_states,
 )
-from agentsignals_lab.experiments.setting import Setting, SettingConfig, chosen_layers
-from agentsignals_lab.geometry import geometry
-from agentsignals_lab.residual.interface import EMBEDDING, ResidualModel
+from agentsignals_lab.experiments.setting import SettingConfig, chosen_layers
+from agentsignals_lab.residual.interface import EMBEDDING
 from agentsignals_lab.runs import Row, Run
+
+if TYPE_CHECKING:
+    from agentsignals_lab.residual.model import HookedModel
 
 
 class Config(Struct, frozen=True):
@@ -67,52 +69,24 @@ class SeparationRow(Row, frozen=True, kw_only=True):
     n: int
 
 
-class GeometryRow(Row, frozen=True, kw_only=True):
-    """Faults of a set of directions at a layer (`lab.geometry`)."""
-
-    KEY: ClassVar[tuple[str, ...]] = ("recipe", "layer")
-    recipe: str
-    layer: int
-    mean_cosine: float
-    least_cosine: float
-    shared_energy: float
-    sink_share: float
-    length_correlation: float | None
-    high_low_cosine: float
-
-
-def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
-    """Files `directions-RECIPE.npz` and `directions-SOURCE.npz`; tables `separation` and `geometry`."""
+def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> None:
+    """Files `directions-RECIPE.npz` and `directions-SOURCE.npz`; table `separation`."""
     at, layers = setting(model, config.setting), chosen_layers(model, config.layers)
     calibration = calibrated(at)
     judged = (EMBEDDING, *layers)
     every_state, texts = text_states(at, judged), at.texts()
     states = {name: rows[:, 1:] for name, rows in every_state.items()}
-    lengths = {name: [len(text.prompt.tokens) for text in rows] for name, rows in texts.items()}
     topics = {name: [text.topic for text in rows] for name, rows in texts.items()}
     recipes = config.recipes or [name for name in get_args(Recipe) if name != "published" or at.neutral_class]
     for number, recipe in enumerate(recipes):
         made = by_recipe(at, recipe, states, layers)
         directions.write(made, run.folder / f"directions-{recipe}.npz")
-        run.table("geometry", GeometryRow).add(_geometry(at, made, lengths))
         run.table("separation", SeparationRow).add(_held_out(at, recipe, every_state, topics, judged))
         progress(number + 1, len(recipes) + 2)
     for number, source in enumerate(_FROM_SCENES):
         _scenes(run, at, source, layers, config)
         progress(len(recipes) + number + 1, len(recipes) + 2)
     run.write_summary("calibration", calibration)
-
-
-def _geometry(at: Setting, made: DirectionSet, lengths: dict[str, list[int]]) -> list[GeometryRow]:
-    counts = [lengths[name] for name in made.names]
-    alike = len({float(np.mean([1 / n for n in rows])) for rows in counts}) == 1
-    high, low = (made.vectors[made.names.index(name)] for name in (at.high_class, at.low_class))
-    geometry_rows = geometry(made.vectors, made.centre, made.layers, None if alike else counts)
-    between = (directions.unit(high) * directions.unit(low)).sum(axis=-1)
-    return [
-        GeometryRow(recipe=made.recipe, high_low_cosine=float(cosine), **asdict(row))
-        for row, cosine in zip(geometry_rows, between, strict=True)
-    ]
 
 
 def _held_out(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from agentsignals.errors import LabError
@@ -17,19 +18,26 @@ from agentsignals_lab.coding_tasks import Task
 from agentsignals_lab.evaluation.evaluator import evaluate
 from agentsignals_lab.experiments.setting import Floats, Scene, SettingConfig, Text, with_decision
 from agentsignals_lab.experiments.setting_files import Continuation, NextToken, of_task, read_setting
-from agentsignals_lab.residual.interface import Edit, Generation, Message, Piece, Prompt, ResidualModel, Sampling
+from agentsignals_lab.residual.interface import Edit, Generation, Message, Piece, Prompt, Sampling
 from agentsignals_lab.retry.loop import visible_failure
 from agentsignals_lab.retry.wording import Wording
 from agentsignals_lab.runs import seed_of
+
+if TYPE_CHECKING:
+    from agentsignals_lab.residual.model import HookedModel
 
 _BEGUN = "answer"
 _CONTINUED = "continued"
 
 
-class FileSetting:
-    """Tones are those of the feedback. A scene is a task, an attempt, and what its tests said."""
+class Setting:
+    """Tones are those of the feedback. A scene is a task, an attempt, and what its tests said.
 
-    def __init__(self, model: ResidualModel, asked: SettingConfig) -> None:
+    `low` is the tone with the least of the bad outcome by design, `high` that with the most; `low_class` and
+    `high_class` are the classes of texts that directions lead away from, and to. More of the outcome is worse.
+    """
+
+    def __init__(self, model: HookedModel, asked: SettingConfig) -> None:
         self.model, self.seed, self.read = model, asked.seed, read_setting(asked)
         self.name, self.unit = self.read.name, self.read.outcome.unit
         self.low, self.neutral, self.high = self.read.low, self.read.neutral, self.read.high
@@ -42,6 +50,7 @@ class FileSetting:
         self._failures: dict[str, str] = {}
 
     def scenes(self, tone: str, tasks: Sequence[Task] | None = None) -> list[Scene]:
+        """One a task, after a failed attempt and feedback in this tone."""
         return [self._scene(task, tone) for task in tasks or self.tasks]
 
     def _scene(self, task: Task, tone: str) -> Scene:
@@ -61,6 +70,7 @@ class FileSetting:
         return chat
 
     def scene(self, task: Task, tone: str, chat: Sequence[Message]) -> Scene:
+        """A chat of one's own as a scene."""
         return Scene(task, tone, tuple(chat), with_decision(self.model.encode(self._begun(chat))))
 
     def _begun(self, chat: Sequence[Message], more: str = "") -> list[Message]:
@@ -80,6 +90,7 @@ class FileSetting:
         return scenes
 
     def outcome(self, scenes: Sequence[Scene], edits: Sequence[Edit] = ()) -> Floats:
+        """Return the outcome of each scene as one number, without sampling."""
         form = self.read.outcome
         if isinstance(form, Continuation):
             worse, better = (self._likelihood(scenes, side, edits) for side in (form.worse, form.better))
@@ -118,15 +129,18 @@ class FileSetting:
     def answers(
         self, scenes: Sequence[Scene], sampling: Sequence[Sampling], edits: Sequence[Edit] = ()
     ) -> list[Generation]:
+        """Draw the model's text after the chat of each scene, from the start of its answer."""
         return self.model.generate([self.model.encode(scene.chat) for scene in scenes], sampling, edits)
 
     def texts(self) -> dict[str, list[Text]]:
+        """Texts by class; `low_class`, `neutral_class` and `high_class` are among them."""
         return {
             name: [Text(self.model.encode_text([Piece("text", text)]), topic) for topic, text in rows]
             for name, rows in self.read.texts.classes.items()
         }
 
     def dialogues(self) -> list[Prompt]:
+        """Prompts without emotion."""
         if not self.read.texts.dialogues:
             return [self.model.encode(self.wording.opening(task, self.neutral)) for task in self.tasks]
         return [
@@ -135,6 +149,7 @@ class FileSetting:
         ]
 
     def stages(self) -> dict[str, list[list[Message]]]:
+        """Chats by how far a failure has gone; chat i of every stage is of the same task."""
         if not self.read.trajectory:
             tones = dict.fromkeys((self.low, self.neutral, self.high))
             return {tone: [list(scene.chat) for scene in self.scenes(tone)] for tone in tones}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast, get_args
 
 import numpy as np
 from agentsignals.errors import LabError
@@ -27,8 +27,9 @@ from agentsignals_lab.evaluation.hardcoding import hardcoding
 from agentsignals_lab.evaluation.markers import prose_markers
 from agentsignals_lab.experiments import Progress
 from agentsignals_lab.experiments.chosen_setting import setting
+from agentsignals_lab.experiments.file_setting import Setting
 from agentsignals_lab.experiments.learning import Source, calibrated, halves, learnt
-from agentsignals_lab.experiments.setting import Floats, Place, Scene, Setting, SettingConfig, chosen_layers, place
+from agentsignals_lab.experiments.setting import Floats, Place, Scene, SettingConfig, chosen_layers, place
 from agentsignals_lab.residual.interface import (
     Ablate,
     Add,
@@ -37,13 +38,15 @@ from agentsignals_lab.residual.interface import (
     Positions,
     Prompt,
     Replace,
-    ResidualModel,
     Role,
     Sampling,
     Suppress,
 )
 from agentsignals_lab.runs import Row, Run, seed_of
 from agentsignals_lab.statistics import LEVEL, benjamini_hochberg, caveat, mean, p_random, paired_difference
+
+if TYPE_CHECKING:
+    from agentsignals_lab.residual.model import HookedModel
 
 Intervention = Literal["steer", "ablate", "suppress", "patch"]
 Kind = Literal["read", "hardcoded", "gave_up", "other_code", "no_code"]
@@ -237,7 +240,7 @@ def kind_of(task: Task, answer: str) -> Kind:
     return "other_code" if not task.function and answer.strip() else "no_code"
 
 
-def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
+def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> None:
     """Tables `cells`, `effects`, `items`; summaries `chosen` (an entry a direction's cell), `suppression` (what hiding
     leaves of the tones' difference), `patching` (the first layer at which a place carries half of it)."""
     if EACH in config.places and config.interventions != ("suppress",):

@@ -11,7 +11,8 @@ from agentsignals.errors import LabError
 from agentsignals_lab import directions
 from agentsignals_lab.coding_tasks import Task
 from agentsignals_lab.directions import Array, DirectionSet, Origin, Recipe
-from agentsignals_lab.experiments.setting import Scene, Setting, place
+from agentsignals_lab.experiments.file_setting import Setting
+from agentsignals_lab.experiments.setting import Scene, place
 from agentsignals_lab.residual.interface import Calibration, Positions
 from agentsignals_lab.separation import split
 

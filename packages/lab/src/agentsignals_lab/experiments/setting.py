@@ -6,7 +6,7 @@ The same experiment runs on function tasks with any model that chats, and on a w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from msgspec import Struct
@@ -14,17 +14,15 @@ from numpy.typing import NDArray
 
 from agentsignals_lab.coding_tasks import Task
 from agentsignals_lab.residual.interface import (
-    Edit,
-    Generation,
     Message,
     Positions,
     Prompt,
-    ResidualModel,
     Role,
-    Sampling,
     Span,
 )
-from agentsignals_lab.retry.wording import Wording
+
+if TYPE_CHECKING:
+    from agentsignals_lab.residual.model import HookedModel
 
 Floats = NDArray[np.float64]
 
@@ -80,63 +78,6 @@ class Text(Struct, frozen=True):
     topic: str
 
 
-class Setting(Protocol):
-    """Tasks, tones, and an outcome."""
-
-    name: str
-    model: ResidualModel
-    wording: Wording
-    low: str
-    """The tone with the least of the bad outcome by design; `high` with the most."""
-    neutral: str
-    high: str
-    low_class: str
-    """The class of texts that directions lead away from; `high_class`: to. Tones and classes are two things: directions
-    are called after what they were learnt from."""
-    neutral_class: str | None
-    high_class: str
-    fingerprint: str
-    """Fingerprint of the texts."""
-    unit: str
-    """Unit of the outcome; more is worse."""
-    tasks: Sequence[Task]
-    seed: int
-
-    def scenes(self, tone: str, tasks: Sequence[Task] | None = None) -> list[Scene]:
-        """One a task, after a failed attempt and feedback in this tone."""
-        ...
-
-    def scene(self, task: Task, tone: str, chat: Sequence[Message]) -> Scene:
-        """A chat of one's own as a scene."""
-        ...
-
-    def anchored(self) -> list[Scene]:
-        """Scenes whose pieces are sentences and attempts with labels of their own, the order drawn where it can be."""
-        ...
-
-    def outcome(self, scenes: Sequence[Scene], edits: Sequence[Edit] = ()) -> Floats:
-        """Return the outcome of each scene as one number, without sampling; more is worse."""
-        ...
-
-    def answers(
-        self, scenes: Sequence[Scene], sampling: Sequence[Sampling], edits: Sequence[Edit] = ()
-    ) -> list[Generation]:
-        """Draw the model's text after the chat of each scene, from the start of its answer."""
-        ...
-
-    def texts(self) -> dict[str, list[Text]]:
-        """Texts by class; `low_class`, `neutral_class` and `high_class` are among them."""
-        ...
-
-    def dialogues(self) -> list[Prompt]:
-        """Prompts without emotion."""
-        ...
-
-    def stages(self) -> dict[str, list[list[Message]]]:
-        """Chats by how far a failure has gone; chat i of every stage is of the same task."""
-        ...
-
-
 def place(name: Place) -> Positions:
     """The tokens that a place means."""
     return _PLACES[name]
@@ -155,7 +96,7 @@ def with_decision(prompt: Prompt, at: int | None = None) -> Prompt:
     return Prompt(prompt.tokens, tuple(spans), prompt.text)
 
 
-def chosen_layers(model: ResidualModel, asked: Sequence[int]) -> tuple[int, ...]:
+def chosen_layers(model: HookedModel, asked: Sequence[int]) -> tuple[int, ...]:
     """The layers named; none named: all of a small model, else five spread over its depth."""
     if asked:
         return tuple(asked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -14,9 +14,12 @@ from agentsignals_lab.experiments import Progress
 from agentsignals_lab.experiments.chosen_setting import setting
 from agentsignals_lab.experiments.learning import by_recipe, calibrated, text_states
 from agentsignals_lab.experiments.setting import SettingConfig, chosen_layers
-from agentsignals_lab.residual.interface import Calibration, Prompt, ResidualModel
+from agentsignals_lab.residual.interface import Calibration, Prompt
 from agentsignals_lab.runs import Row, Run
 from agentsignals_lab.statistics import Difference, paired_difference
+
+if TYPE_CHECKING:
+    from agentsignals_lab.residual.model import HookedModel
 
 ALL = "all"
 
@@ -59,7 +62,7 @@ class Trend(Struct, frozen=True):
     """Change of z."""
 
 
-def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
+def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> None:
     """Table `probe`, file `directions.npz`, summary `trends`."""
     at, layers = setting(model, config.setting), chosen_layers(model, config.layers)
     calibration = calibrated(at)

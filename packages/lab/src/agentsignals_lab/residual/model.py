@@ -40,7 +40,8 @@ _MOST_LOGITS = 1 << 28
 
 
 class HookedModel:
-    """The `ResidualModel` of a transformers model. `batch` and `batch_tokens` bound a batch, the latter with its
+    """A transformers model whose states can be read and changed. Batches are cut inside; their size changes no result
+    beyond rounding (docs/lab.md#throughput). `batch` and `batch_tokens` bound a batch, the latter with its
     padding and what it writes; `cached=False` computes every written token from the whole sequence anew (slow; for
     checks).
     """
@@ -75,15 +76,19 @@ class HookedModel:
         return self.card.name
 
     def encode(self, chat: Sequence[Message]) -> Prompt:
+        """A chat under the model's own template, ready for an answer; an assistant's last message stays open, to be
+        continued. Without a template a single message of a user is plain text; LabError for any other chat."""
         return encode_chat(self._tokenizer, chat)
 
     def encode_text(self, pieces: Sequence[Piece]) -> Prompt:
+        """Plain text without a template; a beginning-of-sequence token where the tokenizer adds one."""
         return encode_pieces(self._tokenizer, pieces)
 
     def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
         return self.generate([self.encode(chat) for chat in chats], sampling)
 
     def calibrate(self, prompts: Sequence[Prompt]) -> Calibration:
+        """Measures norms on `prompts`; later calls leave sinks out by what was found."""
         norms: dict[int, list[np.ndarray]] = {layer: [] for layer in range(self.card.layers)}
         self._sink_norms = None
 
@@ -105,12 +110,15 @@ class HookedModel:
         positions: Positions = EVERYWHERE,
         edits: Sequence[Edit] = (),
     ) -> np.ndarray:
+        """Means over the positions: (prompts, layers, d). A prompt without such a position has NaN. With `edits`, the
+        states after them."""
         means: np.ndarray = self.record_places(prompts, layers, [positions], edits)[0]
         return means
 
     def record_places(
         self, prompts: Sequence[Prompt], layers: Sequence[int], places: Sequence[Positions], edits: Sequence[Edit] = ()
     ) -> np.ndarray:
+        """`record` for several positions in one pass: (places, prompts, layers, d)."""
         means = np.full((len(places), len(prompts), len(layers), self.card.width), np.nan, dtype=np.float32)
 
         def reader(_: Batch, rows: list[int], layer: int, states: torch.Tensor, meant: Any) -> None:
@@ -124,6 +132,7 @@ class HookedModel:
         return means
 
     def states(self, prompts: Sequence[Prompt], layers: Sequence[int], edits: Sequence[Edit] = ()) -> list[np.ndarray]:
+        """All states: one (layers, tokens, d) a prompt."""
         recorded = [np.empty((len(layers), len(p.tokens), self.card.width), dtype=np.float32) for p in prompts]
 
         def reader(batch: Batch, rows: list[int], layer: int, states: torch.Tensor, _: object) -> None:
@@ -137,6 +146,7 @@ class HookedModel:
         return recorded
 
     def next_logprobs(self, prompts: Sequence[Prompt], edits: Sequence[Edit] = ()) -> np.ndarray:
+        """Natural-log probabilities of the token after each prompt: (prompts, vocabulary)."""
         logprobs: list[np.ndarray | None] = [None] * len(prompts)
         for rows, batch in self._batches(prompts, edits):
             with self._ready(batch, edits) as run:
@@ -146,6 +156,8 @@ class HookedModel:
         return np.stack([row for row in logprobs if row is not None]) if prompts else np.empty((0, 0), np.float32)
 
     def logprobs_of(self, prompts: Sequence[Prompt], edits: Sequence[Edit] = ()) -> list[np.ndarray]:
+        """Return the log-probabilities of each prompt's own tokens given those before: one (tokens,) a prompt, the
+        first NaN."""
         by_prompt = [np.full(len(p.tokens), np.nan, dtype=np.float32) for p in prompts]
         vocabulary = int(self._model.get_output_embeddings().weight.shape[0])
         most_tokens = min(self._batch_tokens, max(1, _MOST_LOGITS // vocabulary))
@@ -176,6 +188,7 @@ class HookedModel:
         return logits
 
     def attention(self, prompt: Prompt) -> np.ndarray:
+        """Attention weights: (layers, heads, tokens, tokens), rows are queries."""
         batch = Batch([self._fitting(prompt)], self._padding(), self._device)
         usual = self._model.config._attn_implementation
         self._model.set_attn_implementation("eager")
@@ -191,6 +204,7 @@ class HookedModel:
     def generate(
         self, prompts: Sequence[Prompt], sampling: Sequence[Sampling], edits: Sequence[Edit] = ()
     ) -> list[Generation]:
+        """Continues each prompt under the edits. Edits at `generated` positions act on every new token."""
         if len(prompts) != len(sampling):
             raise LabError(
                 f"{len(prompts)} prompts came with {len(sampling)} samplings.", "Give one sampling a prompt."

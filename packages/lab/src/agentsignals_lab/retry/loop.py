@@ -10,7 +10,7 @@ from msgspec import Struct
 from agentsignals_lab.coding_tasks import Task
 from agentsignals_lab.conditions import Condition
 from agentsignals_lab.evaluation.verdict import Verdict
-from agentsignals_lab.residual.interface import Calibration, Generation, Message, Piece, ResidualModel, Sampling
+from agentsignals_lab.residual.interface import Calibration, Generation, Message, Piece, Sampling
 from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals_lab.retry.scores import attempt_row, episode_row
 from agentsignals_lab.retry.wording import Wording
@@ -19,6 +19,7 @@ from agentsignals_lab.sandbox import Limits
 
 if TYPE_CHECKING:
     from agentsignals_lab.directions import DirectionSet
+    from agentsignals_lab.residual.model import HookedModel
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -40,10 +41,9 @@ class Plan(Struct, frozen=True, kw_only=True):
 class Steered(Struct, frozen=True):
     """A model in this process with what steering and projecting need."""
 
-    model: ResidualModel
+    model: HookedModel
     directions: DirectionSet | None
     calibration: Calibration
-    project: bool = True
 
 
 class Work(NamedTuple):

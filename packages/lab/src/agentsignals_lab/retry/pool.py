@@ -12,14 +12,13 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentsignals.errors import LabError
 
 from agentsignals_lab.answer_streams import Answered, Asked, stream_of
 from agentsignals_lab.evaluation.evaluator import evaluate
-from agentsignals_lab.evaluation.verdict import Verdict
-from agentsignals_lab.residual.interface import Edit, Generation, Sampling, Writer
+from agentsignals_lab.residual.interface import Edit, Generation, Writer
 from agentsignals_lab.retry.loop import Done, Episode, First, Plan, Steered, Work, sampling_of, take
 
 if TYPE_CHECKING:
@@ -34,52 +33,10 @@ GRACE_S = 10.0
 """After a fault, for answers of a server that are under way: they are paid for. What hangs is not awaited longer."""
 
 
-class Loop(Protocol):
-    """A kind of episode, as far as a pool goes. An episode has a `condition`, a `chat`, `first` (what others share of
-    it; None: nothing), `over` and `done()`."""
-
-    @property
-    def evaluating(self) -> int:
-        """Answers that are evaluated at a time."""
-        ...
-
-    def begin(self, work: Any) -> Any: ...
-
-    def sampling(self, episode: Any) -> Sampling: ...
-
-    def evaluate(self, episode: Any, answer: Generation) -> Any:
-        """Evaluate an answer, in a thread of its own, and one at a time for an episode."""
-        ...
-
-    def take(self, episode: Any, answer: Generation, verdict: Any) -> None: ...
-
-
-class RetryLoop(NamedTuple):
-    """Episodes of a function that is asked for until its visible cases pass."""
-
-    plan: Plan
-
-    @property
-    def evaluating(self) -> int:
-        return self.plan.evaluating
-
-    def begin(self, work: Work) -> Episode:
-        return Episode(work, self.plan)
-
-    def sampling(self, episode: Episode) -> Sampling:
-        return sampling_of(self.plan, episode)
-
-    def evaluate(self, episode: Episode, answer: Generation) -> Verdict:
-        return evaluate(episode.task, answer.text, self.plan.limits)
-
-    def take(self, episode: Episode, answer: Generation, verdict: Verdict) -> None:
-        take(episode, answer, verdict, self.plan)
-
-
 class Evaluated(NamedTuple):
     """An episode's answer and its verdict, or why there is none."""
 
-    episode: Any
+    episode: Episode
     answer: Generation
     verdict: Any
 
@@ -101,18 +58,6 @@ def episodes(  # noqa: PLR0913  (what a pool is of)
     firsts: Mapping[First, Generation] | None = None,
     times: Times | None = None,
 ) -> Iterator[Done]:
-    """Runs episodes of a retry loop as `pooled` does."""
-    return pooled(writer, RetryLoop(plan), work, steered, firsts, times)
-
-
-def pooled(  # noqa: PLR0913  (as above)
-    writer: Writer,
-    loop: Loop,
-    work: Sequence[Any],
-    steered: Steered | None = None,
-    firsts: Mapping[First, Generation] | None = None,
-    times: Times | None = None,
-) -> Iterator[Any]:
     """Runs episodes, in the order of `work` as far as there is room, and gives each when it is over.
 
     Args:
@@ -126,7 +71,7 @@ def pooled(  # noqa: PLR0913  (as above)
         raise LabError(
             f"Condition {steers.name!r} steers, and {writer.name} is no model in this process.", "Give --model."
         )
-    pool = _Pool(writer, loop, work, steered, dict(firsts or {}), times or Times())
+    pool = _Pool(writer, plan, work, steered, dict(firsts or {}), times or Times())
     try:
         yield from pool.run()
     finally:
@@ -137,20 +82,20 @@ class _Pool:
     def __init__(  # noqa: PLR0913  (as above)
         self,
         writer: Writer,
-        loop: Loop,
-        work: Sequence[Any],
+        plan: Plan,
+        work: Sequence[Work],
         steered: Steered | None,
         firsts: dict[First, Generation],
         times: Times,
     ) -> None:
-        self._loop, self._written, self._times = loop, firsts, times
-        self._new, self._going = deque(work), deque[Any]()
+        self._plan, self._written, self._times = plan, firsts, times
+        self._new, self._going = deque(work), deque[Episode]()
         self._ended: SimpleQueue[Any] = SimpleQueue()
         self._stream = stream_of(writer, self._ended)
-        self._evaluating = ThreadPoolExecutor(loop.evaluating, thread_name_prefix="verdict")
-        self._projector = _projector(steered) if steered is not None and steered.project else None
+        self._evaluating = ThreadPoolExecutor(plan.evaluating, thread_name_prefix="verdict")
+        self._projector = _projector(steered) if steered is not None else None
         self._edits = _edits(work, steered)
-        self._sharing: dict[First, list[Any]] = {}
+        self._sharing: dict[First, list[Episode]] = {}
         """First attempts under way, and who waits for them beside the one that asked."""
         self._evaluated: dict[First, Evaluated] = {}
         self._asked = self._judged = 0
@@ -163,7 +108,7 @@ class _Pool:
         self._stream.close()
         self._evaluating.shutdown(wait=False, cancel_futures=True)
 
-    def run(self) -> Iterator[Any]:
+    def run(self) -> Iterator[Done]:
         while True:
             if self._fault is None:
                 self._fill()
@@ -201,16 +146,16 @@ class _Pool:
 
     def _fill(self) -> None:
         """Asks for as many answers as there is room for, of episodes under way first: so that they end."""
-        taken: list[Any] = []
+        taken: list[Episode] = []
         while self._going or self._new:
             if not self._going:
-                if self._judged + self._ended.qsize() > BACKLOG * self._loop.evaluating:
+                if self._judged + self._ended.qsize() > BACKLOG * self._plan.evaluating:
                     break
-                self._going.append(self._loop.begin(self._new.popleft()))
+                self._going.append(Episode(self._new.popleft(), self._plan))
             episode = self._going[0]
             if not self._is_shared(episode):
                 edits = self._edits[episode.condition.name]
-                if not self._stream.take(episode, Asked(tuple(episode.chat), self._loop.sampling(episode), edits)):
+                if not self._stream.take(episode, Asked(tuple(episode.chat), sampling_of(self._plan, episode), edits)):
                     break
                 self._asked += 1
                 if episode.first is not None:
@@ -219,7 +164,7 @@ class _Pool:
         if self._projector is not None:
             self._projector.project(taken)
 
-    def _is_shared(self, episode: Any) -> bool:
+    def _is_shared(self, episode: Episode) -> bool:
         """Return whether its next answer is, or will be, there without asking."""
         first = episode.first
         if first is None:
@@ -236,7 +181,7 @@ class _Pool:
             return False
         return True
 
-    def _over(self, event: Answered | Evaluated) -> Iterator[Any]:
+    def _over(self, event: Answered | Evaluated) -> Iterator[Done]:
         if isinstance(event, Answered):
             self._asked -= 1
             if isinstance(event.answer, BaseException):
@@ -253,20 +198,20 @@ class _Pool:
             self._evaluated[first] = event
             shared = self._sharing.pop(first, [])
         for episode in (event.episode, *shared):
-            self._loop.take(episode, event.answer, event.verdict)
+            take(episode, event.answer, event.verdict, self._plan)
             if episode.over:
                 yield episode.done()
             else:
                 self._going.append(episode)
 
-    def _evaluate(self, episode: Any, answer: Generation) -> None:
+    def _evaluate(self, episode: Episode, answer: Generation) -> None:
         self._judged += 1
         self._evaluating.submit(self._verdict, episode, answer)
 
-    def _verdict(self, episode: Any, answer: Generation) -> None:
+    def _verdict(self, episode: Episode, answer: Generation) -> None:
         started = time.perf_counter()
         try:
-            verdict = self._loop.evaluate(episode, answer)
+            verdict: Any = evaluate(episode.task, answer.text, self._plan.limits)
         except BaseException as problem:  # noqa: BLE001  (raised again where the verdict is awaited)
             verdict = problem
         self._times.verdicts_s += time.perf_counter() - started
@@ -284,7 +229,7 @@ def _projector(steered: Steered) -> Projector:
     return Projector(steered)
 
 
-def _edits(work: Sequence[Any], steered: Steered | None) -> dict[str, tuple[Edit, ...]]:
+def _edits(work: Sequence[Work], steered: Steered | None) -> dict[str, tuple[Edit, ...]]:
     """By condition: the same edits for all its episodes, so that their rows are one group."""
     conditions = {w.condition.name: w.condition for w in work}
     if steered is None:

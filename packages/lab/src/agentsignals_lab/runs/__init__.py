@@ -98,7 +98,7 @@ class Run:
             if differ := before.manifest.same_ground(now):
                 raise LabError(
                     f"{folder} was begun with another {' and another '.join(differ)}.",
-                    "Rows of two do not mix: take a new folder, and `lab compare` the two.",
+                    "Rows of two do not mix: take a new folder; `agentsignals evals compare` compares the two.",
                 )
             return before
         if folder.exists() and any(folder.iterdir()):
