@@ -324,7 +324,8 @@ torch_only = pytest.mark.skipif(
 
 def command(out: Path, *more: str) -> list[str]:
     given = ("--model", str(TINY), "--tasks", "tiny:20", "--wording", "tiny", "--temperature", "1")
-    return [sys.executable, "-m", "agentsignals", "lab", "agent", *given, "--max-new-tokens", "24", "--attempts", "2",
+    program = "import tests.tiny_world; from agentsignals.__main__ import run; run()"
+    return [sys.executable, "-c", program, "lab", "agent", *given, "--max-new-tokens", "24", "--attempts", "2",
             "--device", "cpu", "--out", str(out), *more]  # fmt: skip
 
 
