@@ -85,7 +85,6 @@ ELSEWHERE = {
     "specstory": "only exit codes in a result's text are told; the sample holds both",
     "openhands": "a file an event: its small cases show every end",
     "mistral-vibe": "a chunk of history is a list: its small cases show the same",
-    "lab-repository": "calls of our own experiments, which are asked in packages/lab",
     "trail": "a span's error is the call's; the samples hold both",
     **dict.fromkeys(
         ("tau-bench", "tau2-bench"), "its tools are functions of a desk, no commands; the samples hold both ends"

@@ -142,7 +142,6 @@ _BY_DESIGN = {
     "kiro/cli data.content": "a message of an unknown kind, which is told as a whole",
     "kiro/client.json history[].assistant.ToolUse.tool_uses[].orig_args.operations": "the arguments, again",
     "kiro/client.json latest_summary": "it stands for the entries before: a compaction, whatever is in it",
-    "lab-repository/mended.jsonl message.pieces": "the lab's own log, in which a piece is its text",
     "lab-retry/recovered.jsonl message.pieces": "the lab's own log, in which a piece is its text",
     **{f"mistral-vibe/session [].{place}": _COPY for place in ("content", "detail.input.content")},
     **{

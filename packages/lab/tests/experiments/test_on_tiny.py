@@ -223,7 +223,7 @@ def test_a_run_that_is_run_again_keeps_its_rows(tmp_path: Path) -> None:
 
 
 def test_scenes_of_two_tones_differ_in_their_adjectives_alone() -> None:
-    at = setting(tiny.model(), SettingConfig(tasks=5))
+    at = setting(tiny.model(), SettingConfig(name="tiny", tasks=5))
     for low, high in zip(at.scenes(at.low), at.scenes(at.high), strict=True):
         assert low.task == high.task
         assert low.prompt.spans == high.prompt.spans
