@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentsignals.cli import main
 from agentsignals.errors import LabError
 from agentsignals.questions.question import Table
 from agentsignals.stats.intervals import wilson
@@ -267,3 +268,50 @@ def test_a_run_without_an_episode_has_no_report(tmp_path: Path) -> None:
     )
     with pytest.raises(LabError, match="no finished episode"):
         parts(run)
+
+
+def test_a_run_of_directions_and_of_the_grid_has_its_curves(tmp_path: Path) -> None:
+    """As tables that the experiments write, without NumPy."""
+
+    class Separated(Row, frozen=True):
+        KEY = ("recipe", "layer")
+        recipe: str
+        learnt_from: str
+        judged_on: str
+        layer: int
+        auroc: float
+        low: float | None
+        high: float | None
+
+    class Cell(Row, frozen=True):
+        KEY = ("part", "dose")
+        part: str
+        intervention: str
+        source: str
+        place: str
+        layer: int
+        dose: float
+        outcome: str
+        effect: float
+        low: float
+        high: float
+
+    manifest = Manifest(model={}, evaluator="1", texts="t", sandbox="strict", seed=1, packages={}, started_at="now")
+    run = Run.open(tmp_path / "r", Config("grid", {}), manifest)
+    with run:
+        run.table("separation", Separated).add(
+            Separated("contrast", "stories", "feedback", layer, 0.5 + layer / 10, None, None) for layer in (-1, 0, 1)
+        )
+        run.table("cells", Cell).add(
+            Cell(part, "steer", "feedback", "feedback", 0, dose, "read", dose / 4, dose / 4 - 0.1, dose / 4 + 0.1)
+            for part in ("dev", "test")
+            for dose in (-1.0, 1.0)
+        )
+    (rows,) = [part for part in sections(Run.read(tmp_path / "r")) if part.name == "rows"]
+    separated, dosed = [chart for chart in rows.outcome.charts if chart is not None]
+    assert [(mark["at"], mark["value"]) for mark in separated.marks] == [(-1, 0.4), (0, 0.5), (1, 0.6)]
+    assert separated.title == "Separation on held-out feedback by layer"
+    assert [(mark["name"], mark["value"]) for mark in dosed.marks] == [("-1", -0.25), ("+1", 0.25)]
+    page = tmp_path / "page.html"
+    assert main(["lab", "report", str(tmp_path / "r"), "-o", str(page), "--quiet"]) == 0
+    assert page.read_text("utf-8").count("<svg") >= 2

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 from agentsignals.errors import LabError
-from agentsignals.questions.question import Column, Kind, Outcome, Table
+from agentsignals.questions import charts
+from agentsignals.questions.question import Chart, Column, Kind, Outcome, Table
 
 from agentsignals_lab.comparing import RETRY_LOOP
 from agentsignals_lab.report import Part, parts
@@ -75,7 +76,56 @@ def _tables(run: Run) -> Part:
         )  # fmt: skip
     # What was found is a few rows, what it was found in are many: the answer comes first.
     tables.sort(key=lambda table: (table.n, table.id))
-    return Part("rows", "Rows", "What was measured?", Outcome([], [table for table in tables if table.rows]))
+    filled = [table for table in tables if table.rows]
+    return Part("rows", "Rows", "What was measured?", Outcome([], filled, [*_layer_curves(run), *_dose_curves(run)]))
+
+
+def _layer_curves(run: Run) -> Iterator[Chart]:
+    """A chart of AUROC by layer for each place that directions are judged on, a line a recipe and source."""
+    rows = _objects(run, "separation")
+    for place in dict.fromkeys(row["judged_on"] for row in rows):
+        here = [row for row in rows if row["judged_on"] == place]
+        names = list(dict.fromkeys(f"{row['recipe']} from {row['learnt_from']}" for row in here))
+        marks = [
+            {
+                "name": f"{row['recipe']} from {row['learnt_from']}", "at": row["layer"], "value": row["auroc"],
+                "low": row["low"], "high": row["high"], "tip": f"layer {row['layer']}: {row['auroc']:.3f}",
+            }
+            for row in here
+        ]  # fmt: skip
+        form = charts.intervals_by_position("layer", "AUROC", names)
+        title = f"Separation on held-out {place} by layer"
+        says = "; ".join(f"{mark['name']}, {mark['tip']}" for mark in marks)
+        yield Chart(id=f"lab.auroc.{place}", title=title, says=says, form=form, marks=marks, n=len(marks), of="rows")
+
+
+def _dose_curves(run: Run) -> Iterator[Chart]:
+    """A chart of the effect by dose for each source, place, outcome and layer steered, on the judging tasks."""
+    by_curve: dict[str, list[dict[str, Any]]] = {}
+    for row in _objects(run, "cells"):
+        if row["intervention"] == "steer" and row["part"] == "test":
+            name = f"{row['source']} at {row['place']}, layer {row['layer']}, {row['outcome']}"
+            by_curve.setdefault(name, []).append(row)
+    for number, (name, rows) in enumerate(by_curve.items()):
+        marks = [
+            {
+                "name": f"{row['dose']:+g}", "value": row["effect"], "low": row["low"], "high": row["high"],
+                "tip": f"dose {row['dose']:+g}: {row['effect']:+.3f}",
+            }
+            for row in sorted(rows, key=lambda row: float(row["dose"]))
+        ]  # fmt: skip
+        says = "; ".join(str(mark["tip"]) for mark in marks)
+        title = f"Effect by dose: {name}"
+        form = charts.dots("effect", "number")
+        yield Chart(id=f"lab.dose.{number}", title=title, says=says, form=form, marks=marks, n=len(marks), of="doses")
+
+
+def _objects(run: Run, name: str) -> list[dict[str, Any]]:
+    path = run.folder / "rows" / f"{name}.parquet"
+    if not path.exists():
+        return []
+    names, rows = read_any(path)
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _kind(name: str, values: Sequence[Any]) -> Kind:
