@@ -98,7 +98,7 @@ ORDINARY = frozenset(
         "description", "diff", "edit", "edits", "fetch", "find", "finish", "glob", "grep", "handoff", "input",
         "insert", "items", "list", "ls", "mcp", "memory", "new", "old", "open", "patch", "path", "plan",
         "python", "question", "read", "replace", "rg", "search", "session", "shell", "skill", "sql",
-        "status", "step", "subagent", "subject", "task", "tasks", "test", "text", "thinking",
+        "status", "step", "subagent", "subject", "task", "tasks", "text", "thinking",
         "timeout", "title", "todo", "tree", "view", "wait", "write", "Delete", "Exit",
         "Search", "tool_search", "write_file",
     )
