@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from benchmarks import bounds
 
-from agentsignals.formats import Input, by_name, records
+from agentsignals.formats import Input, by_name, documents, records
 from agentsignals.model import Artifact, Session, Step, columnar
 from agentsignals.store import shards
 from tests.build import call, say, session, user
@@ -21,7 +21,7 @@ from tests.build import call, say, session, user
 SAMPLES = Path(__file__).parent
 LATER = (
     "claude-code", "codex", "pi", "gemini-cli", "opencode", "amp", "continue", "goose", "qwen-code", "copilot-cli",
-    "atif", "mini-swe-agent",
+    "atif", "mini-swe-agent", "cline",
 )  # fmt: skip
 """Formats whose large files are not held decoded."""
 ROWS = ("turns", "steps", "events", "tool_calls", "edits")
@@ -57,10 +57,11 @@ def test_records_are_decoded_when_asked_for_and_counted_as_in_a_small_file() -> 
     ids=lambda told: f"{told.parent.name}/{told.name}" if isinstance(told, Path) else told,
 )
 def test_a_large_file_gives_the_same_session(name: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read() -> tuple[object, Artifact]:
-        of = artifact(str(path))
-        reading = by_name(name).read([Input(path.read_bytes(), of)])
-        return [plain(s) for s in reading.sessions], of
+    def read() -> tuple[object, list[Artifact]]:
+        files = sorted(path.parent.glob("*.json")) if name == "cline" else [path]  # the files of a task together
+        inputs = [Input(file.read_bytes(), artifact(str(file))) for file in files]
+        reading = by_name(name).read(inputs)
+        return [plain(s) for s in reading.sessions], [source.artifact for source in inputs]
 
     small = read()
     monkeypatch.setattr(records, "LARGE_BYTES", 0)
@@ -95,6 +96,26 @@ def test_rows_of_a_large_session_are_held_as_columns() -> None:
     ]  # fmt: skip
     second.input_tokens = second.message_id = None
     assert (second.input_tokens, second.message_id) == (None, None)
+
+
+def test_from_which_size_on_a_file_is_held_otherwise() -> None:
+    for n_bytes, is_large in ((columnar.LARGE_BYTES, False), (columnar.LARGE_BYTES + 1, True)):
+        of = session()
+        with columnar.held(n_bytes):
+            columnar.hold(of)
+        assert (type(of.events) is not list) is is_large
+    data = b" " * records.LARGE_BYTES
+    for held, is_large in ((data, False), (data + b" ", True)):
+        assert isinstance(documents.messages_of(held, [], lambda raw, _: raw, artifact()), documents.Later) is is_large
+
+
+def test_a_document_that_was_repaired_is_held_by_itself() -> None:
+    raws = [msgspec.Raw(b'{"a":1}'), msgspec.Raw(b'{"a":2}'), msgspec.Raw(b"[]")]
+    held = documents.Later(b'{"a":1, "a":2}', raws, lambda raw, _: records.decoder(Row).decode(raw), artifact())
+    assert [row and row.a for row in held] == [1, 2, None]
+    assert held[1] == held[0:2][1] == Row(2)
+    held[0] = None
+    assert (len(held), held[0], held[-1], raws) == (3, None, None, [])
 
 
 def test_a_session_of_many_rows_takes_less_memory_than_its_file(

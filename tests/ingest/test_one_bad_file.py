@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks import bounds
 
 from agentsignals.cli.doctor import checks
 from agentsignals.formats import FORMATS, Claim, Format, Input, Reading, formats, marks
 from agentsignals.formats.head import Head
-from agentsignals.ingest import pipeline
+from agentsignals.ingest import pipeline, shard
 from agentsignals.model import Session
 from agentsignals.model.registry import UnitPlace
 from agentsignals.sources import local, path_of, storable_text, uri_of
@@ -41,6 +42,16 @@ def written(path: Path, session: str, prompt: str = "Mend the parser", extra: st
     log.assistant({"type": "text", "text": "Done."}, message_id="msg_2")
     path.write_bytes(("\n".join(log.lines) + "\n" + extra).encode())
     return path
+
+
+def test_a_session_in_too_many_files_is_left_out_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds.make("openhands", tmp_path / "in", 2_000)
+    n_files = len([*(tmp_path / "in").rglob("event-*.json")])
+    for most, sessions, skipped in ((n_files, 1, 0), (n_files - 1, 0, n_files)):
+        monkeypatch.setattr(shard, "MOST_FILES", most)
+        summary = pipeline.analyze([str(tmp_path / "in")], tmp_path / f"store-{most}", jobs=1)
+        assert len(Store(tmp_path / f"store-{most}").manifest.sessions) == sessions
+        assert summary.skipped.get("too_many_files", 0) == skipped
 
 
 def neighbours(folder: Path) -> None:

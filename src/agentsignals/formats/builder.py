@@ -6,7 +6,7 @@ A format calls `prompt`, `step`, `event`, `call`, `result` and `edit` as it meet
 
 import posixpath
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import nan
@@ -268,10 +268,10 @@ class SessionBuilder:
         self.artifact_id = session.artifact_id
         self.line = 0
         self.turn_index: int | None = None
-        self._steps: dict[tuple[str, str], Step] = {}
+        self._steps: defaultdict[str, dict[str, Step]] = defaultdict(dict)
         self._calls: dict[str, list[ToolCall]] = {}
         self._answered: dict[str, int] = {}
-        """Number of calls of an id that have their result, from the first on."""
+        """Number of calls of an id that have their result, from the first on. For ids of several calls."""
         self._runs: dict[str, _Run] = {}
         self._first_answered: dict[str, ToolCall] = {}
         """The first call on each path that has its result."""
@@ -358,8 +358,7 @@ class SessionBuilder:
 
     def step(self, message_id: str | None, model: str | None, at: int | None = None, thread: str = MAIN) -> Step:
         """Return the step of model call `message_id`, which earlier records may have begun. Without an id it is new."""
-        key = (thread, message_id or "")
-        if message_id is not None and (begun := self._steps.get(key)) is not None:
+        if message_id is not None and (begun := self._steps[thread].get(message_id)) is not None:
             return begun
         steps = self.session.steps
         step = Step(
@@ -368,7 +367,7 @@ class SessionBuilder:
         )  # fmt: skip
         steps.append(step)
         if message_id is not None:
-            self._steps[key] = steps[-1]
+            self._steps[thread][message_id] = steps[-1]
         return steps[-1]
 
     def call(  # noqa: PLR0913  (a record has these facts; formats pass what theirs has)
@@ -630,7 +629,8 @@ class SessionBuilder:
         for n in range(self._answered.get(call_id, 0), len(calls)):
             if calls[n].result_seq is None:
                 return calls[n]
-            self._answered[call_id] = n + 1
+            if len(calls) > 1:
+                self._answered[call_id] = n + 1
         return None
 
 

@@ -208,7 +208,7 @@ class DocumentReader(Conversation, Generic[D, M]):
             read = read_document(source, partial(cls._decode, artifact=source.artifact), cls.list_key)
             if read is not None:
                 document, messages = read
-                tally(source.artifact, cls.noun, [None if m is None else cls.role(m) for m in messages])
+                tally(source.artifact, cls.noun, (None if m is None else cls.role(m) for m in messages))
                 session_id = document.id or source.session_hint or source.artifact.artifact_id
                 yield Snapshot(source, read, session_id, len(messages))
 

@@ -2,9 +2,10 @@
 
 import json
 import re
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
 from msgspec import Raw, Struct
 
@@ -106,10 +107,10 @@ def is_list(data: bytes) -> bool:
     return not (first.rstrip().endswith(b"]") and rest.lstrip()[:1] == b"{")
 
 
-def tally(artifact: Artifact, group: str, types: list[str | None]) -> None:
+def tally(artifact: Artifact, group: str, types: Iterable[str | None]) -> None:
     """Count records of a group by type. None stands for one that could not be read."""
-    artifact.records += len(types)
     for type_, n in Counter(types).items():
+        artifact.records += n
         if type_ is None:
             artifact.skipped += n
             artifact.skipped_reasons["bad_shape"] = artifact.skipped_reasons.get("bad_shape", 0) + n
@@ -117,7 +118,7 @@ def tally(artifact: Artifact, group: str, types: list[str | None]) -> None:
             saw(artifact, f"{group}.{type_ or 'untyped'}", n)
 
 
-def each(raws: list[Raw], decode: Decode[T], artifact: Artifact) -> list[T | None]:
+def each(raws: Iterable[Raw | memoryview], decode: Decode[T], artifact: Artifact) -> list[T | None]:
     """Decode every record by itself; None for one of another shape.
 
     A value that JSON has no place for is counted in `artifact`, and costs only itself.
@@ -135,38 +136,62 @@ class Later(Sequence[T | None]):
     """The records of a large document, decoded whenever they are asked for. What is odd in them is counted once."""
 
     def __init__(
-        self, data: object, raws: Sequence[Raw], decode: Callable[[memoryview | bytes, Artifact], T], artifact: Artifact
+        self, data: bytes, raws: list[Raw], decode: Callable[[memoryview | bytes, Artifact], T], artifact: Artifact
     ) -> None:
-        self._data, self._raws, self._decode, self._artifact = data, [*raws], decode, artifact
+        """Keep the places of the records in `data`, and empty `raws`, which take three times as much."""
+        self._data, self._decode, self._artifact = data, decode, artifact
+        self._looked_bytes = 0
+        if not self._are_placed(raws):  # a document that was repaired
+            self._data = b"".join(map(bytes, raws))
+            self._are_placed(raws)
+        raws.clear()
+
+    def _are_placed(self, raws: list[Raw]) -> bool:
+        self._starts, self._ends = array("Q"), array("Q")
+        end = 0
+        for text in map(bytes, raws):
+            start = self._data.find(text, end)
+            if start < 0:
+                return False
+            self._looked(start + len(text) - end)
+            end = start + len(text)
+            self._starts.append(start)
+            self._ends.append(end)
+        return True
+
+    def _looked(self, n_bytes: int) -> None:
+        self._looked_bytes += n_bytes
+        if self._looked_bytes >= mapped.EVERY_BYTES:
+            mapped.release_pages(self._data)
+            self._looked_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._raws)
+        return len(self._starts)
 
     def __iter__(self) -> Iterator[T | None]:
         artifact, self._artifact = self._artifact, read_before(self._artifact)
-        size = 0
-        for raw in self._raws:
-            yield self._decoded([raw], artifact)[0]
-            size += memoryview(raw).nbytes
-            if size >= mapped.EVERY_BYTES:
-                mapped.release_pages(self._data)
-                size = 0
+        for n in range(len(self)):
+            yield self._decoded(slice(n, n + 1), artifact)[0]
 
     @overload
     def __getitem__(self, at: int) -> T | None: ...
     @overload
     def __getitem__(self, at: slice) -> list[T | None]: ...
     def __getitem__(self, at: int | slice) -> T | list[T | None] | None:
-        raws = self._raws[at] if isinstance(at, slice) else [self._raws[at]]
-        made = self._decoded(raws, self._artifact)
-        return made if isinstance(at, slice) else made[0]
+        if isinstance(at, slice):
+            return self._decoded(at, self._artifact)
+        return self._decoded(slice(at, at + 1 or None), self._artifact)[0]
 
-    def _decoded(self, raws: list[Raw], artifact: Artifact) -> list[T | None]:
-        return each(raws, lambda raw: self._decode(raw, artifact), artifact)
+    def _decoded(self, at: slice, artifact: Artifact) -> list[T | None]:
+        data = memoryview(self._data)
+        places = list(zip(self._starts[at], self._ends[at], strict=True))
+        self._looked(sum(end - start for start, end in places))
+        raws = (data[start:end] for start, end in places)
+        return each(raws, lambda raw: self._decode(raw, artifact) if raw else None, artifact)
 
     def __setitem__(self, at: int, nothing: None) -> None:
         """Take out a record."""
-        self._raws[at] = Raw(b"null")
+        self._ends[at] = self._starts[at]
 
 
 Messages = list[T | None] | Later[T]
@@ -181,7 +206,7 @@ def messages_of(
 ) -> Messages[T]:
     """Return the messages of a document: those of a large one are not all held decoded."""
     if len(data) > records.LARGE_BYTES:
-        return Later(data, raws, decode, artifact)
+        return Later(cast("bytes", data), raws, decode, artifact)
     return each(raws, lambda raw: decode(raw, artifact), artifact)
 
 

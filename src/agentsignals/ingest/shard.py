@@ -241,6 +241,10 @@ with what is made of it."""
 _SESSION_CHARS = 4_096  # what it weighs without any: its rows of signals
 
 
+MOST_FILES = 50_000
+"""A session in more files is not read: each takes 4 KB of memory, however short it is. No agent writes so many."""
+
+
 def split_task(task: ShardTask) -> list[ShardTask]:
     """Return the tasks that replace one which killed its worker: its halves; a single group once more, then only its
     account."""
@@ -521,6 +525,10 @@ def _read_whole_group(group: FileGroup, stored: list[Session], deaths: int = 0) 
         return GroupContent(
             artifacts=[(m, _artifact(m, _unread(m, "worker_died", _DIED))) for m in group.files if not m.lent]
         )
+    if len(group.files) > MOST_FILES:
+        named = ((by_name(m.format).unit, m.file.uri) for m in group.files if m.format is not None)
+        if len({unit(path) if unit is not None else path for unit, path in named}) == 1:
+            return GroupContent(artifacts=[(m, _artifact(m, _unread(m, "too_many_files"))) for m in group.files])
     content, set_aside = isolate(group.files, partial(_read_files, stored=stored))
     for member, why in set_aside:
         if not member.lent:

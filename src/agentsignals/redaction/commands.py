@@ -35,14 +35,16 @@ _PROMPT = deferred_pattern(
 """What stands before a command: a line number, a diff's or quote's sign, a prompt."""
 _SIGN = deferred_pattern(r"-(?<=[\s\"'`,(\[]-)-?(?P<option>[A-Za-z][\w-]*)|/(?<=\s/)(?P<slash>[A-Za-z]\w{0,20}):")
 _WHOLE = deferred_pattern(r"[^\s\"'`;|&)\\]+")
-_VALUE = deferred_pattern(r"[ =:,\"'\\]{0,4}([^\s\"'`|;&)\]]+)")
+_VALUE = deferred_pattern(r"(?:[ =:,\"'\\]|\\\n[ \t]*){0,4}([^\s\"'`|;&)\]]+)")
 _TAKER = deferred_pattern(
-    r"(?i)(?:\A|(?<=[-_:]))(?:\w*login|logon|su|runas|cryptsetup|rootpw|\w*passw(?:or)?d|\w{2,}pass|passphrase|\w*secrets?|token|auth|authtoken|authori[sz]e|sign-?in|\w*vault"
+    r"(?i)(?:\A|(?<=[-_:]))(?:\w*login|oathtool|obscure|logon|su|runas|cryptsetup|rootpw|\w*passw(?:or)?d|\w{2,}pass|passphrase|\w*secrets?|token|auth|authtoken|authori[sz]e|sign-?in|\w*vault"
     r"|\w*cred\w*|keyring|keychain|basic|keyvault|luks\w+|unlock|kinit|requirepass|masterauth|authenticate|sudo|setx"
     r"|\w*securestring|adduser|add_user|change_password)(?=[-_:.]\w|\Z)"
 )
 """A part of the name of a program or subcommand that takes a secret."""
-_TAKES_TYPED = deferred_pattern(r"(?i)(?P<alone>rootpw|pass(?!.*file)|unlock|securestring|masterauth)|login|basic|user")
+_TAKES_TYPED = deferred_pattern(
+    r"(?i)(?P<alone>rootpw|obscure|pass(?!.*file)|unlock|securestring|masterauth)|login|basic|user"
+)
 """One that takes a password alone, or after a name."""
 _NAME = deferred_pattern(r"[\w.:-]{1,100}\Z")
 _MAY_TAKE = (
@@ -257,7 +259,9 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         (
             n
             for n, word in enumerate(words[:6])
-            if _NAME.match(word) and _TAKER.search(word) and not (n and _SHORT_OPTION.match(words[n - 1]))
+            if _NAME.match(word if n else word.rpartition("/")[2])
+            and _TAKER.search(word if n else word.rpartition("/")[2])
+            and not (n and _SHORT_OPTION.match(words[n - 1]))
         ),
         -1,
     )
@@ -276,6 +280,7 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         stores=stores,
         has_host=has_host,
         is_mysql=_MYSQL.match(words[0]) is not None,
+        is_snmp="snmp" in words[0],
     )
     positional: list[str] = []
     kind = _TAKES_TYPED.search(words[taker]) if taker >= 0 else None
@@ -364,6 +369,7 @@ class _Role(NamedTuple):
     has_host: bool
     is_mysql: bool
     """A password is attached to its `-p`; the next word is a database."""
+    is_snmp: bool
 
 
 def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
@@ -393,6 +399,8 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
         and (is_strong(value) or looks_drawn(value, 2 * _FED_CHARS))
     ):
         found[value] = None
+    if len(name) > 1 and value and names_a_secret(name) and looks_given(value):
+        found[value] = None
     if not short or name.lower() in _GIVEN:
         if role.stores and name.lower() in _GIVEN and (looks_typed(value) or looks_given(value)):
             found[value] = None
@@ -400,6 +408,8 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
     if len(name) > 1 and name not in _SURE_SHORT:  # attached
         name = next((n for n in ("hp", "pw") if name.startswith(n)), short)
         value = word[1 + len(name) :]
+    if name == "c" and role.is_snmp and len(value) >= LEAST_CHARS:
+        found[value] = None
     is_sure = name in _SURE_SHORT and (name != "p" or value != after or not role.is_mysql)
     if not is_sure and name not in _SHORT:
         return

@@ -63,6 +63,7 @@ _TAGS = r"/?>(?:\s{0,20}</?\w{1,20}>)?|</\w{1,20}>"
 _PAIR = deferred_pattern(
     r"\"[^\n]{0,80}\r?\n(?:[\w-]+: [^\n]{1,80}\n)?\r?\n(?=\S)|"  # a part of a form
     r"[\w\s]{0,20}/?i?[\"'`]?(?:,[^()\n]{0,40})?\),\s(?=[\"'`])|"  # of an element that a call looked up
+    r"[^\n]{0,60}\n(?:New|Your)\s(?:value|password|token):\s|"  # a line of its own
     r"\(\)\s?(?:[:{]|=>)?\s*(?:return\s)?(?=[\"'`])|"  # what a function returns
     rf"[\])\"'`\\:]{{0,6}}(?:{_BLOCK}|\s{{0,8}}(?:[,;{{](?:\s\{{\starget:\s\{{)?|{_TAGS})|\s{{0,2}}\n{_LINE_SIGN}|\s{{1,3}}-(?=-?value|-?body))?"
     r"\s{0,40}(?:[-<.]\s{0,2})?(?:\\{0,4}[\"'`])?"
@@ -206,7 +207,7 @@ def _of_name(  # noqa: PLR0913  (a name, and what was read)
 def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | None:
     """Return the secret that an operator, a word or a line end joins to its name, if there is one."""
     joint = _JOINT.match(text, end)
-    if joint is None:
+    if joint is None or text.startswith("::", end):
         return None
     op = joint["op"]
     is_option = name[:1] == "-" or (text[start - 1 : start] == "/" and op == ":")
@@ -304,7 +305,7 @@ _SAID_BEFORE = deferred_pattern(
 )
 """A value before the name of what it is."""
 _PAIR_BEFORE = deferred_pattern(
-    r"(?:\s[A-Za-z][\w.@-]{0,40}:|\b(?i:use|try|with|using)\s)(?P<value>[^\s:/\"'`]{6,60})\s(?:for|as|to|in)\s\Z"
+    r"(?:\s[A-Za-z][\w.@-]{0,40}:|\b(?i:use|try|with|using)\s)(?P<value>[^\s:/\"'`]{6,60})\s(?:for|as|to|in|the|my)\s\Z"
 )
 _SAID = frozenset(("password", "secret", "token"))
 _TOKEN = deferred_pattern(r"[^\s\"'`,|，。：、]+")
@@ -314,7 +315,7 @@ _BELOW = deferred_pattern(
     r"[ \t>|│]{0,12}(?P<value>[^\s`\"']{6,400})[ \t|│]*(?:\n|\Z)"
 )
 """The line below a sentence that ends in a colon."""
-_GIVES = frozenset((*"/:=→—–«“„s", *_COPULAS.split(), "from", "with", "and", "は", "是"))
+_GIVES = frozenset((*"/:=→—–«“„s", *_COPULAS.split(), "from", "with", "and", "still", "now", "just", "は", "是"))
 _USER_AND = deferred_pattern(r"[A-Za-z][\w.@-]*(?::|/(?!.*/))(.+)")
 _MIXES = deferred_pattern(r"[0-9!#$%^&*+?~]")
 _SENTENCE = deferred_pattern(r"(?:[^\n\\(){}\[\];<>]|(?<=\s)\([^\n()]{1,60}\))*")
@@ -378,6 +379,8 @@ _TAKE_CHOSEN = (
     *(*_ONLY_SECRETS, "auth", "cred", "login", "sign", "connect", "jwt", "basic", "wifi", "pdo", "drivermanager"),
     *("user", "bind", "keychain", "_pw"),
 )
+_OF_APP = deferred_pattern(r"[a-z]{4}(?: [a-z]{4}){3}")
+"""A password that Google draws for a program."""
 _HEX_KEY = deferred_pattern(r"(?:0x)?[0-9a-fA-F]{32,128}")
 
 
@@ -410,7 +413,7 @@ def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
             )
             takes = takes or (n == 1 and "cred" in name)
             takes_chosen = any(part in name for part in _TAKE_CHOSEN)
-            chosen = takes and takes_chosen and looks_typed(value)
+            chosen = takes and takes_chosen and (looks_typed(value) or _OF_APP.fullmatch(value))
             if "encode" in name and (pair := _USER_AND.fullmatch(value)) and looks_typed(pair[1]):
                 yield Span(literal.start(1) + pair.start(1), literal.end(1), "secret")
             is_hex = ("wallet" in name or "private" in name) and _HEX_KEY.fullmatch(value)
@@ -444,6 +447,7 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
     """Yield the cells under a name that heads a column: of CSV, of tables in Markdown and on terminals. `tables`: where
     tables end that were read. A row inside one is no head of its own: it would read all rows below again."""
     near = text[max(0, start - 3) : start] + text[end : end + 3]
+    near += text[max(0, start - _NAME_CHARS) : start].rstrip(" ")[-1:]
     head_end = text.find("\n", end, end + _HEAD_CHARS)
     ruled = _RULED.match(text, head_end + 1) if head_end >= 0 else None
     is_aligned = "  " in near or "\n" in text[end : end + 2] or ruled is not None

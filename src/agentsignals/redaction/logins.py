@@ -13,6 +13,7 @@ from agentsignals.redaction.spans import Span, occurrences, places
 from agentsignals.redaction.values import (
     is_known,
     is_random,
+    is_strong,
     is_variable,
     looks_chosen,
     looks_drawn,
@@ -44,7 +45,7 @@ _MANIFEST = deferred_pattern(
     r"(?:data|stringData|(?P<named>secrets|credentials|passwords|basic_auth\w{0,20})):[ \t]*\n"
     rf"(?P<body>(?:{_LISTED}(?P=in)[ \t]+\S.*(?:\n|\Z))+)"
 )
-_MANIFEST_VALUE = deferred_pattern(rf"(?m)^{_LISTED}[ \t]+[\w.-]+:[ ]*[\"']?(?P<value>[^\s\"'#|>][^\s\"']{{3,}})")
+_MANIFEST_VALUE = deferred_pattern(rf"(?m)^{_LISTED}[ \t]+(?:[\w.-]+:|-)[ ]*[\"']?(?P<value>[^\s\"'#|>][^\s\"']{{3,}})")
 """Kubernetes' manifests of secrets: everything under `data` and `stringData`. Elsewhere what is under `secrets`."""
 _NTLM = deferred_pattern(r":(?:[0-9a-fA-F]{32}:)?[0-9a-fA-F]{32}(?=:|\s|\Z)")
 _WEB_KEY = deferred_pattern(
@@ -72,8 +73,8 @@ _PHRASE = deferred_pattern(
 """Words that a wallet is restored from."""
 _DIGEST = deferred_pattern(r"\bresponse=\"(?P<given>[0-9a-f]{32,})\"")
 _OF_NETWORK = deferred_pattern(
-    r"(?m)^\s*(?:[\w-]*server\b[^\n]{0,60}?\s(?:key|community)|key-string"
-    r"|(?:enable|username\s\S+)[^\n]{0,40}?\s(?:secret|password)|(?:[\w.:]{3,30}>\s)?(?:AUTH|PASS))\s(?:\d\s)?(?P<typed>\S{6,60})"
+    r"(?m)^\s*(?:r[ow]community6?\s(?P<value>(?!public|private)\S{6,60})|(?:[\w-]*server\b[^\n]{0,60}?\s(?:key|community)|key-string"
+    r"|(?:enable|username\s\S+)[^\n]{0,40}?\s(?:secret|password)|(?:[\w.:]{3,30}>\s)?(?:AUTH|PASS))\s(?:\d\s)?(?P<typed>\S{6,60}))"
 )
 """Words that switches and routers share with servers."""
 _WIRELESS = deferred_pattern(
@@ -91,6 +92,19 @@ _PRINTED = deferred_pattern(
     r"\b(?:cat|Get-Content)\s(?:[^\s;|]*/)?(?P<file>[\w.-]{2,60})[ \t]*\n(?P<value>[^\s\"'`:]{6,200})[ \t]*(?:\n|\Z)"
 )
 """A file whose name tells that it holds a secret alone, printed."""
+_SHOWN = deferred_pattern(
+    r"(?m)^(?:[\w@.:~/\[\] -]{0,40}[$#❯]|PS [^>\n]{0,60}>)\s(?P<command>\S[^\n]{3,200})"
+    r"\n(?P<value>\S{6,200})[ \t]*(?:\n|\Z)"
+)
+_SHOWS = deferred_pattern(
+    r"(?:go)?pass(?: show)? |op read |secret-tool lookup |security find-\S+ .*-w\b|bw get password "
+)
+"""A command that prints a secret alone, and its first line; of these commands any."""
+_RANDOM_PASSWORD = deferred_pattern(
+    r"\"result\"\s*:\s*\"(?P<value>[^\"\s]{6,200})\"(?=(?s:.{0,800})\"random_password\")"
+)
+"""As Terraform keeps what it has drawn."""
+_PIN = deferred_pattern(r"\bPIN\b[^.\n]{0,40}?(?:\bis|:|=|\bist|\blautet)\s?(?P<value>\d{4,8})\b")
 _CODES = deferred_pattern(
     r"(?i:(?:backup|recovery|rescue|scratch)[ _-]?codes?)[\"']?:?\s[\s*-]{0,8}"
     r"(?P<value>(?:[\"']?(?=[a-z-]*\d)[\w-]{6,20}[\"']?[\s,*-]{0,6}){1,20})"
@@ -102,6 +116,8 @@ _IN_PATHS = frozenset(("hook", "reset", "invit", "activat", "confirm", "verif", 
 _HOOK = deferred_pattern(
     r"(?i:hooks?|(?:reset|invit|activat|confirm|verif|magic)[\w-]{0,20}|rtmps?:/)[./](?:[\w.-]{1,60}/){0,6}(?P<value>[A-Za-z0-9]{20,64})\b"
 )
+_WAY_IN = deferred_pattern(r"(?i)(?:reset|confirm|verif|invit|magic|activat|unsubscri)[^\s\"']*\Z")
+"""An address whose parameters let somebody in."""
 _KEY_LINES = deferred_pattern(
     r"Private-Lines: \d+\s+(?P<putty>(?:[A-Za-z0-9+/=]{20,}\s*)+)"
     r"|(?:privateExponent|prime[12]|exponent[12]|coefficient|priv):\s*(?P<hex>(?:(?:[0-9a-f]{2}:?){4,}\s*)+)"
@@ -122,7 +138,9 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str], ...] = tuple(
         ("mnemonic phrase", _PHRASE, "secret"),
         ("privateexponent putty openvpn", _KEY_LINES, "private key"),
         ("realm digest", _DIGEST, "secret"),
-        ("server community enable username auth pass", _OF_NETWORK, "secret"),
+        ("server community rocommunity rwcommunity enable username auth pass", _OF_NETWORK, "secret"),
+        ("random", _RANDOM_PASSWORD, "secret"),
+        ("pin", _PIN, "secret"),
         ("wifi content", _WIRELESS, "secret"),
         ("chap pap pptpd ppp", _CHAP, "secret"),
         ("ftp", _FTP, "secret"),
@@ -167,7 +185,9 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
                 if hit.lastgroup == "slash"
                 else _NETWORK_HOST.match(text, host.start())
             )
-            if hit and (looks_typed if may_be_typed else looks_chosen)(value := hit[hit.lastgroup or 0]):
+            value = hit[hit.lastgroup or 0] if hit else ""
+            is_sure = text.startswith(("@tcp(", "@unix("), host.start()) and not is_variable(value)
+            if hit and (is_sure or (looks_typed if may_be_typed else looks_chosen)(value)):
                 at = host.start() - len(before[-1]) + hit.start(hit.lastgroup or 0)
                 yield Span(at, at + len(value), "secret")  # no login, before which a mail's host stays
     if "hashes" in words or text.count(":") > 3:
@@ -196,6 +216,11 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
         stem = hit["file"].strip("._").partition(".")[0]
         if names_a_secret(stem) and (looks_typed(hit["value"]) or looks_given(hit["value"])):
             yield Span(*hit.span("value"), "secret")
+    for hit in _SHOWN.finditer(text) if "$ " in text or "# " in text or "PS " in text or "❯" in text else ():
+        value, shows = hit["value"], _SHOWS.match(hit["command"]) is not None
+        named = shows or any(names_a_secret(word.strip("-")) for word in hit["command"].split())
+        if named and (shows or looks_drawn(value) or is_strong(value)) and not is_variable(value):
+            yield Span(*hit.span("value"), "secret")
     for at, _ in places(low, words & _IN_PATHS):
         hit = _HOOK.match(text, at)
         if hit and looks_given(hit["value"]):
@@ -203,7 +228,8 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
     if "=" in text and ("://" in text or "?" in text):
         for hit in _QUERY.finditer(text):
             value = hit["value"]
-            if hit["name"].lower().endswith(_IN_QUERIES) and (
+            is_way_in = _WAY_IN.search(text, max(0, hit.start() - _AT_CHARS), hit.start())
+            if (is_way_in or hit["name"].lower().endswith(_IN_QUERIES)) and (
                 looks_drawn(value) or looks_given(value) or (is_random(value, 12) and not is_known(value))
             ):
                 yield Span(*hit.span("value"), "secret")

@@ -52,7 +52,7 @@ _NO_PASS, _OPENS = tuple(_TABLE.no_pass.split()), tuple(_TABLE.opens.split())
 _OF_TOKENS = frozenset(_TABLE.of_tokens.split())
 _OTHER = _OF_TOKENS.union(_TABLE.other.split())
 _LETTERS_OF = deferred_pattern(r"[^\W\d_]+")
-_HEADER = deferred_pattern(r"(?:[A-Z][a-z]*-)+Key")
+_HEADER = deferred_pattern(r"(?:[A-Z][a-z]*-)+(?:Key|Auth)")
 _PARTS = deferred_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
 _NAME_CHARS = 16
 """A longer name that looks random is an identifier."""
@@ -72,6 +72,8 @@ def named(name: str) -> Word | None:
         return "password"
     told = min((_NAME_WORDS[part] for part in parts if part in _NAME_WORDS), key=_RANKS.index, default=None)
     last = parts[-1] if parts else ""
+    if told == "key" and _HEADER.fullmatch(name):
+        return "token"
     if told and (told != "key" or not last.endswith("pass")):
         return told
     if last.endswith("pass") and not last.endswith(_NO_PASS):

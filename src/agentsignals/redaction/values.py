@@ -16,7 +16,7 @@ Word = Literal["password", "secret", "token", "hint", "key"]
 
 _NO_VALUE = deferred_pattern(
     r"\[[A-Za-z_ ]+\]|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
-    r"|[a-z]{2}-[a-z]+-\d:\d{12}:|#[0-9a-fA-F]{3,8}\Z|process\.env|os\.environ|import\.meta|(?:file|env|fd|stdin|prompt):"
+    r"|[a-z]{2}-[a-z]+-\d:\d{12}:|#[0-9a-fA-F]{3,8}\Z|process\.env|os\.environ|import\.meta|(?:file|env|fd|stdin|prompt):|(?:sha\d{1,3}|md5)[:-][0-9a-f]{16}"
 )
 _PLACEHOLDER = deferred_pattern(
     r"x{4,}|X{4,}|\.\.\.|…|_{3,}|(?i:(?:your|my|the|an?|some|example|replace|insert|enter|put)[\W_]|change_?me|todo|placeholder|redacted|dummy|undefined)"
@@ -125,7 +125,7 @@ _FILE = deferred_pattern(
     r"|proto|properties|gradle|com|org|net|io|dev)(?::[\d,:-]+)?|[a-z]{2,}/[\w./-]+|\.?env\.[\w.]+"
 )
 _OPTION_NUMBER = deferred_pattern(
-    r"\d+(?:\.\d+)+[-+][a-z]|v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|0[xob][\da-f]+\Z|\d{4}-\d\d-\d\d|(?:[a-z\d_.-]*[=@]|[\w.-]*=)v?\d+(?:\.\d|\Z)"
+    r"\d+(?:\.\d+)+[-+~][\w.~+-]+,?\Z|\d+(?:\.\d+)+[-+][a-z]|v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|0[xob][\da-f]+\Z|\d{4}-\d\d-\d\d|(?:[a-z\d_.-]*[=@]|[\w.-]*=)v?\d+(?:\.\d|\Z)"
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 import msgspec
@@ -231,14 +231,14 @@ class _File(Struct):
 def _file(source: Input, trajectory: Trajectory, group: str) -> _File:
     decode = decoder(Step).decode
     steps = messages_of(source.data, trajectory.steps, lambda raw, _: decode(raw), source.artifact)
-    kinds: list[str | None] = []
-    for step in steps:
-        if step is None or step.is_copied_context is True:
-            kinds.append("copied" if step is not None else None)
-        else:
-            kinds.append(str(step.source) if step.source in ("user", "agent", "system") else "unknown")
-    tally(source.artifact, group, kinds)
+    tally(source.artifact, group, map(_kind, steps))
     return _File(source, trajectory, steps)
+
+
+def _kind(step: Step | None) -> str | None:
+    if step is None or step.is_copied_context is True:
+        return "copied" if step is not None else None
+    return str(step.source) if step.source in ("user", "agent", "system") else "unknown"
 
 
 def read(inputs: list[Input]) -> Reading:
@@ -305,10 +305,12 @@ class RunReader(Conversation):
         """True if the last step was a compaction of Terminus, which hands on its summary in the user's name."""
         self.subagents: list[object] = []
         """References to the other trajectories that results came from."""
-        self.ids: dict[tuple[str, str], str] = {}
-        self.asked: dict[str, tuple[str, str]] = {}
+        self.ids: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        """The ids of calls by those that are logged, for each thread."""
+        self.asked: dict[str, int] = {}
+        """What was asked for in each call, as a digest: a long run has a hundred thousand."""
         self.calls: dict[str, ToolCall] = {}
-        self.call_facts: dict[str, OfCall | None] = {}
+        self.call_facts: dict[str, OfCall] = {}
 
     def read(self) -> Session:
         for file in self.chain:
@@ -426,7 +428,7 @@ class RunReader(Conversation):
         else:
             self.results(step, calls, at)
         for call in calls:
-            round_trip.restore(call, self.call_facts[call.call_id])
+            round_trip.restore(call, self.call_facts.get(call.call_id))
 
     def model_call(self, step: Step, at: int | None) -> Row:
         named = string(step.model_name)
@@ -449,8 +451,8 @@ class RunReader(Conversation):
 
     def is_repeated(self, request: _Request) -> bool:
         """Return whether a call was recorded before. Some harnesses repeat it in the step that holds its result."""
-        earlier_id = self.ids.get((self.thread, request.call_id or ""))
-        if earlier_id is None or self.asked.get(earlier_id) != (request.name, request.arguments):
+        earlier_id = self.ids[self.thread].get(request.call_id or "")
+        if earlier_id is None or self.asked.get(earlier_id) != hash((request.name, request.arguments)):
             return False
         return not self.builder.answered(earlier_id)
 
@@ -459,9 +461,10 @@ class RunReader(Conversation):
         n = len(self.session.tool_calls)
         call_id = logged if logged is not None and logged not in self.asked else f"{logged or 'call'}#{n}"
         if logged is not None:
-            self.ids[self.thread, logged] = call_id
-        self.asked[call_id] = (name, arguments)
-        self.call_facts[call_id] = round_trip.read_carried(carried_in(request.extra), OfCall)
+            self.ids[self.thread][logged] = call_id
+        self.asked[call_id] = hash((name, arguments))
+        if (facts := round_trip.read_carried(carried_in(request.extra), OfCall)) is not None:
+            self.call_facts[call_id] = facts
         tool = PROFILE.tool(name) or any_agent.tool(name)
         call = self.calls[call_id] = self.builder.call(call_id, name, arguments, tool, at, row, self.thread)
         return call
@@ -472,7 +475,7 @@ class RunReader(Conversation):
         for result in step.results:
             text, logged = content(result.get("content")), string(result.get("source_call_id"))
             if logged is not None:
-                call_id = self.ids.get((self.thread, logged), logged)
+                call_id = self.ids[self.thread].get(logged, logged)
                 call = self.calls.get(call_id)
                 call = call if call is not None and call.result_seq is None else None
                 self.result_of(call, call_id, text, result, at)
@@ -502,7 +505,7 @@ class RunReader(Conversation):
         failed = inside(extra, "is_error") is True or inside(extra, "tool_result_is_error") is True
         if failed or (code is None and call.name not in TYPED and text.lstrip()[:40].startswith(_FAILED)):
             status = "error"
-        facts, error = self.call_facts[call.call_id], None
+        facts, error = self.call_facts.get(call.call_id), None
         if facts is not None:  # read off the agent's own log, which says more than the text
             status, code, error, at = facts.status, facts.exit_code, facts.error_class, facts.ended_at
         self.builder.result(call_id, text, status, at, self.thread, code, error)

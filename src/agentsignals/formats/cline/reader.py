@@ -4,11 +4,9 @@ read. The files of a task's folder are read together."""
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import takewhile
-from operator import is_not
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar, cast
 
 from msgspec import Raw, Struct, field
 
@@ -18,7 +16,17 @@ from agentsignals.formats.bounds import amount
 from agentsignals.formats.cline import KILO, PROFILE, ROO, kind_of, task_of
 from agentsignals.formats.conversation import Block as AnyBlock
 from agentsignals.formats.conversation import Conversation, Document, DocumentReader, blocks_of
-from agentsignals.formats.documents import as_list, as_text, each, inside, is_list, saw_again, string, tally
+from agentsignals.formats.documents import (
+    Messages,
+    as_list,
+    as_text,
+    inside,
+    is_list,
+    messages_of,
+    saw_again,
+    string,
+    tally,
+)
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.head import head_of
 from agentsignals.formats.records import decoded, decoder, document, saw
@@ -110,9 +118,9 @@ class _Folder(Struct):
     """A task's folder: the rows of its page, the messages between program and model, and two documents about it."""
 
     page: Input | None = None
-    rows: list[tuple[int, Row]] = field(default_factory=list)
+    rows: Messages[Row] = field(default_factory=list)
     history: Input | None = None
-    messages: list[tuple[int, Message]] = field(default_factory=list)
+    messages: Messages[Message] = field(default_factory=list)
     metadata: object = None
     """`task_metadata.json`."""
     item: object = None
@@ -121,7 +129,7 @@ class _Folder(Struct):
 
     @property
     def size(self) -> tuple[int, int]:
-        return len(self.rows), len(self.messages)
+        return sum(row is not None for row in self.rows), sum(message is not None for message in self.messages)
 
     @property
     def task_id(self) -> str:
@@ -174,19 +182,20 @@ def _document(source: Input, kind: str) -> dict[str, Any]:
     return found or {}
 
 
-def _rows(source: Input, type_: Any, group: str, kind: Callable[[Any], str]) -> list[tuple[int, Any]]:
-    """Return the records of a list that can be read, each with its number."""
+def _rows(source: Input, type_: Any, group: str, kind: Callable[[Any], str]) -> Messages[Any]:
+    """Return the records of a list; None for one that can't be read."""
+    decode = decoder(type_).decode
     listed = read_document(source, _list, "rows") or []
-    records = each(listed, decoder(type_).decode, source.artifact)
-    tally(source.artifact, group, [None if record is None else kind(record) for record in records])
-    return [(number, record) for number, record in enumerate(records, 1) if record is not None]
+    records = messages_of(source.data, listed, lambda raw, _: decode(raw), source.artifact)
+    tally(source.artifact, group, (None if record is None else kind(record) for record in records))
+    return records
 
 
 def _list(data: memoryview | bytes) -> list[Raw]:
     """Decode a list, or what `documents.read` salvaged of a broken one."""
     rows: list[Raw] = (
         decoder(list[Raw]).decode(data)
-        if is_list(bytes(data))
+        if is_list(cast("bytes", data))
         else decoder(dict[str, list[Raw]]).decode(data).get("rows", [])
     )
     return rows
@@ -244,10 +253,18 @@ class _Exchange(Struct, kw_only=True):
     def at(self) -> int | None:
         return logged_ms(self.row.ts) if self.row is not None else None
 
-    @property
-    def began_ms(self) -> float:
-        began = self.row.ts if self.row is not None else None
-        return began if isinstance(began, int | float) else 0
+
+class _Places(Struct, gc=False):
+    """Places of a model call's records in the lists of its folder; -1 for one that is not there. A long task has a
+    hundred thousand."""
+
+    request: int = -1
+    end: int = -1
+    """After its last row."""
+    began_ms: float = 0
+    is_cancelled: bool = False
+    answer: int = -1
+    after: int = -1
 
 
 class TaskReader(Conversation):
@@ -257,7 +274,7 @@ class TaskReader(Conversation):
         first = folder.page or folder.inputs[0]
         path = folder.inputs[0].artifact.path
         named = next((profile for place, profile in _PLACES if place in path), None)
-        is_roo = any(row.kind in _ROO_ROWS for _, row in folder.rows)
+        is_roo = any(row.kind in _ROO_ROWS for row in folder.rows if row is not None)
         self.profile = named or (ROO if is_roo else PROFILE)
         super().__init__(first.session(task_id, "cline", self.profile.agent))
         self.folder = folder
@@ -273,40 +290,66 @@ class TaskReader(Conversation):
         self.last_text = ""
 
     def read(self) -> Session:
-        folder, messages = self.folder, self.folder.messages
-        before: list[tuple[int, Row]] = []
-        exchanges: list[_Exchange] = []
-        for line, row in folder.rows:
-            if row.kind == "api_req_started":
-                exchanges.append(_Exchange(line=line, row=row, usage=_decoded(row.text, Usage) or Usage()))
-            else:
-                (exchanges[-1].shown if exchanges else before).append((line, row))
-        has_page = bool(before or exchanges)
-        exchanges = _with_answers(exchanges, messages)
-        if messages:
-            self.environment(_texts(messages[0][1].blocks, "text"))
-        for line, row in before:
+        folder = self.folder
+        has_page, waiting = any(row is not None for row in folder.rows), 0
+        first = next((message for message in folder.messages if message is not None), None)
+        if first is not None:
+            self.environment(_texts(first.blocks, "text"))
+        planned = self.planned()
+        requests = [places.request for places in planned if places.request >= 0]
+        for line, row in self.rows(0, requests[0] if requests else len(folder.rows)):
             self.row(line, row)
-        waiting = iter(messages)
-        for n, exchange in enumerate(exchanges):
-            if n + 1 < len(exchanges):
-                exchange.sent, exchange.until = exchanges[n + 1].usage.request, exchanges[n + 1].at
+        for places, (exchange, then) in zip(planned, pairwise(self.exchanges(planned)), strict=True):
+            if then is not None:
+                exchange.sent, exchange.until = then.usage.request, then.at
             if not has_page:
-                is_before = partial(is_not, exchange.answer)
-                self.prompts(message for message in takewhile(is_before, waiting) if message[1].role == "user")
+                self.prompts(waiting, places.answer)
+                waiting = places.answer + 1
             self.exchange(exchange)
-        for number, message in messages:
-            self.place(folder.history, number)
-            self.builder.unread((b.type for b in message.blocks), _BLOCKS, logged_ms(message.ts))
+        for number, message in enumerate(folder.messages, 1):
+            if message is not None:
+                self.place(folder.history, number)
+                self.builder.unread((b.type for b in message.blocks), _BLOCKS, logged_ms(message.ts))
         return self.builder.finish()
 
-    def prompts(self, messages: Iterable[tuple[int, Message]]) -> None:
+    def planned(self) -> list[_Places]:
+        """Return the places of all model calls: of the page's requests, then of answers without one."""
+        planned: list[_Places] = []
+        for n, row in enumerate(self.folder.rows):
+            if row is not None and row.kind == "api_req_started":
+                if planned:
+                    planned[-1].end = n
+                began = row.ts if isinstance(row.ts, int | float) else 0
+                cancelled = bool((_decoded(row.text, Usage) or Usage()).cancelReason)
+                planned.append(_Places(n, len(self.folder.rows), began, cancelled))
+        return _with_answers(planned, self.folder.messages)
+
+    def exchanges(self, planned: list[_Places]) -> Iterator[_Exchange | Any]:
+        """Yield each model call with its records, and at last None."""
+        for places in planned:
+            exchange = _Exchange(answer=self.message(places.answer), after=self.message(places.after))
+            for exchange.line, exchange.row in self.rows(places.request, places.request + 1):
+                exchange.usage = _decoded(exchange.row.text, Usage) or Usage()
+            exchange.shown = list(self.rows(places.request + 1, places.end))
+            yield exchange
+        yield None
+
+    def rows(self, start: int, end: int) -> Iterator[tuple[int, Row]]:
+        """Yield rows of the page that can be read, each with its number."""
+        rows = self.folder.rows[start:end] if 0 <= start < end else ()
+        return ((n, row) for n, row in enumerate(rows, start + 1) if row is not None)
+
+    def message(self, place: int) -> tuple[int, Message] | None:
+        message = self.folder.messages[place] if place >= 0 else None
+        return (place + 1, message) if message is not None else None
+
+    def prompts(self, start: int, end: int) -> None:
         """Record the prompts before an answer, if there is no page."""
-        for number, message in messages:
-            for block in message.blocks:
+        for number, message in enumerate(self.folder.messages[start:end], start + 1):
+            for block in message.blocks if message is not None and message.role == "user" else ():
                 if human := _HUMAN.match(block.text or ""):
                     self.place(self.folder.history, number)
-                    self.builder.turn("prompt", human[2].strip(), logged_ms(message.ts))
+                    self.builder.turn("prompt", human[2].strip(), logged_ms(message.ts) if message else None)
 
     def environment(self, text: str) -> None:
         if (folder := _FOLDER.search(text)) and self.session.cwd is None:
@@ -457,33 +500,33 @@ class TaskReader(Conversation):
         _charge(step, usage, usage.cost, self.provider == _CACHED_WITHIN_TASK)
 
 
-def _with_answers(exchanges: list[_Exchange], messages: Sequence[tuple[int, Message]]) -> list[_Exchange]:
+def _with_answers(planned: list[_Places], messages: Messages[Message]) -> list[_Places]:
     """Match each answer with the request that was under way; without times, with the next request not broken off.
 
     An answer without a request is a call of its own.
     """
-    pairs = [
-        (place, (messages[n + 1] if n + 1 < len(messages) and messages[n + 1][1].role == "user" else None))
-        for n, place in enumerate(messages)
-        if place[1].role == "assistant"
-    ]
     at = 0
-    unmatched: list[_Exchange] = []
-    for answer, after in pairs:
-        came = answer[1].ts
+    unmatched: list[_Places] = []
+    last: _Places | None = None
+    for n, message in enumerate(messages):
+        if message is not None and message.role == "user" and last is not None:
+            last.after = n
+        last = None if message is not None else last
+        if message is None or message.role != "assistant":
+            continue
+        came = message.ts
         if isinstance(came, int | float):
-            while at + 1 < len(exchanges) and exchanges[at + 1].began_ms <= came:
+            while at + 1 < len(planned) and planned[at + 1].began_ms <= came:
                 at += 1
-            fits = at < len(exchanges) and exchanges[at].began_ms <= came and exchanges[at].answer is None
+            fits = at < len(planned) and planned[at].began_ms <= came and planned[at].answer < 0
         else:
-            while at < len(exchanges) and (exchanges[at].answer is not None or exchanges[at].usage.cancelReason):
+            while at < len(planned) and (planned[at].answer >= 0 or planned[at].is_cancelled):
                 at += 1
-            fits = at < len(exchanges)
-        if fits:
-            exchanges[at].answer, exchanges[at].after = answer, after
-        else:
-            unmatched.append(_Exchange(answer=answer, after=after))
-    return exchanges + unmatched
+            fits = at < len(planned)
+        last = planned[at] if fits else _Places()
+        last.answer = n
+        unmatched += [] if fits else [last]
+    return planned + unmatched
 
 
 # -- calls and results in the model's history: blocks, or tags inside a text -----------------------------------------
