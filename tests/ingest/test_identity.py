@@ -16,7 +16,7 @@ from conformance import suite
 
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.maintenance import forget
-from agentsignals.store import Store, shards
+from agentsignals.store import Store, index, shards
 from tests.claude import Log
 from tests.formats import cursor_database, opencode_database, test_crush, test_goose, test_zed
 from tests.golden import SAMPLES
@@ -520,3 +520,12 @@ def test_a_log_that_moved_or_has_a_copy_is_not_deleted(tmp_path: Path, shard_byt
     after = read(store, source, shard_bytes=shard_bytes)
     assert after.keys() == before.keys() and sorted(map(len, after.values())) == [4, 4, 8]
     assert forget(store, deleted=True).sessions == []
+
+
+@pytest.mark.parametrize(
+    ("session_id", "name"),
+    [("s1", "s1"), ("s1~0a1b2c3d", "s1"), ("of~mine", "of~mine"), ("of~mine~0a1b2c3d", "of~mine"), ("~", "~"),
+     ("s1~0a1b2c3", "s1~0a1b2c3"), ("s1~0A1B2C3D", "s1~0A1B2C3D"), ("s1~0a1b2c3d4e5f6071", "s1~0a1b2c3d4e5f6071")],
+)  # fmt: skip
+def test_a_tilde_of_an_agents_own_id_is_no_mark_of_another_person(session_id: str, name: str) -> None:
+    assert index.name_of(session_id) == name

@@ -11,7 +11,7 @@ import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -783,40 +783,52 @@ def _grouped(members: list[RecognisedArtifact], manifest: Manifest, are_there: b
     if new - manifest.files_with_keys(new).keys():
         lending = manifest.keys_with_prefix(_LENDS, _JUDGES).keys() - fresh.keys()
         members = [*members, *(artifact_of(uri, e) for uri, e in sorted(manifest.files.known(lending).items()))]
+    pool, former = _connected(members, manifest)
+    deleted = deleted_files(u for u, m in pool.items() if m.file.source == "local" and not (are_there and u in fresh))
+    groups = (_of_files_there(group, deleted, manifest) for group in _joined(pool, former))
+    return add_lent_files([group for group in groups if group is not None], pool, manifest)
+
+
+def _connected(
+    members: list[RecognisedArtifact], manifest: Manifest
+) -> tuple[dict[str, RecognisedArtifact], dict[str, str]]:
+    """Return members and all files of the store that keys connect with them, by address, and the group that files were
+    in: those that were read together are again, for their sessions are in the store under the name of their group."""
     pool = {m.file.uri: m for m in members}
-    # Files that were read together are again: their sessions are in the store under the name of their group.
-    former = {entry.group for entry in manifest.files.known(pool).values()} - {""}
-    together = manifest.files.where("group", former)
+    together = manifest.files.where("group", {entry.group for entry in manifest.files.known(pool).values()} - {""})
     pool = {uri: artifact_of(uri, entry) for uri, entry in together.items()} | pool
     asked: set[str] = set()
     keys = {key for m in pool.values() for key in m.keys}
     while keys:
         asked |= keys
-        joining = {key for key in keys if not key.startswith(_NOT_JOINING)}
         holding: dict[str, list[str]] = {}
-        for key, uris in manifest.files_with_keys(joining).items():
+        for key, uris in manifest.files_with_keys({k for k in keys if not k.startswith(_NOT_JOINING)}).items():
             for uri in uris:
                 holding.setdefault(uri, []).append(key)
         joined = {uri: artifact_of(uri, e) for uri, e in manifest.files.known(holding.keys() - pool.keys()).items()}
         joined = {uri: replace(m, keys=(*dict.fromkeys((*m.keys, *holding[uri])),)) for uri, m in joined.items()}
         pool |= joined
         keys = {key for m in joined.values() for key in m.keys} - asked
-    groups = []
-    deleted = deleted_files(u for u, m in pool.items() if m.file.source == "local" and not (are_there and u in fresh))
-    for group in _joined(pool, {uri: entry.group for uri, entry in together.items()}):
-        gone, here = ([m for m in group if (m.file.uri in deleted) is is_gone] for is_gone in (True, False))
-        held = files_of_namesakes(manifest, [m.file.uri for m in group]) if gone and here else {}
-        artifacts = {artifact_id(m.file.uri) for m in gone}
-        held = {i: a for i, a in held.items() if a in artifacts}
-        kept = manifest.sessions.known(held) if held else {}
-        # When the largest is gone the group is not read again: agents delete their files, and the rest holds less than
-        # the store does. Files of sessions that are kept do not count.
-        gone = [m for m in gone if artifact_id(m.file.uri) not in held.values()]
-        if here and max(m.file.bytes for m in here) >= max((m.file.bytes for m in gone), default=0):
-            keys = {k for m in group for k in m.keys if not k.startswith(_NOT_JOINING)}
-            name = min({e.group for e in kept.values()} or keys)  # so that those that are kept stay in it
-            groups.append(FileGroup(name, tuple(here), tuple((i, e.shard) for i, e in kept.items())))
-    return add_lent_files(groups, pool, manifest)
+    return pool, {uri: entry.group for uri, entry in together.items()}
+
+
+def _of_files_there(group: list[RecognisedArtifact], deleted: Set[str], manifest: Manifest) -> FileGroup | None:
+    """Return a group without its deleted files. Sessions of theirs whose id other people's have too are kept.
+
+    None when the largest is gone: agents delete their files, and the rest holds less than the store does. Files of
+    sessions that are kept do not count.
+    """
+    gone, here = ([m for m in group if (m.file.uri in deleted) is is_gone] for is_gone in (True, False))
+    artifacts = {artifact_id(m.file.uri) for m in gone}
+    namesakes = files_of_namesakes(manifest, [m.file.uri for m in group]) if gone and here else {}
+    held = {i: a for i, a in namesakes.items() if a in artifacts}
+    gone = [m for m in gone if artifact_id(m.file.uri) not in held.values()]
+    if not here or max(m.file.bytes for m in here) < max((m.file.bytes for m in gone), default=0):
+        return None
+    kept = manifest.sessions.known(held) if held else {}
+    keys = {k for m in group for k in m.keys if not k.startswith(_NOT_JOINING)}
+    name = min({e.group for e in kept.values()} or keys)  # so that those that are kept stay in it
+    return FileGroup(name, tuple(here), tuple((i, e.shard) for i, e in kept.items()))
 
 
 def _joined(pool: dict[str, RecognisedArtifact], former: Mapping[str, str]) -> list[list[RecognisedArtifact]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import sqlite3
 import stat
@@ -914,7 +915,7 @@ def artifact_id(uri: str) -> str:
 def files_of_namesakes(manifest: Manifest, files: Iterable[str]) -> dict[str, str]:
     """Return the sessions whose id other people's have too, in the groups of these files: each with its artifact."""
     groups = f"SELECT file_group FROM files WHERE uri IN {_AMONG} AND {_LIVE}"
-    sql = f"SELECT file_group FROM sessions WHERE file_group IN ({groups}) AND session_id LIKE '%~%' AND {_LIVE}"
+    sql = f"SELECT file_group FROM sessions WHERE file_group IN ({groups}) AND session_id LIKE '%~________' AND {_LIVE}"
     shared = {group for (group,) in manifest.committed(sql, values=_json(files))}
     if not shared or manifest.folder is None:
         return {}
@@ -937,8 +938,12 @@ _OF_FILE = ["session_id", "artifact_id"]
 
 
 def name_of(session_id: str) -> str:
-    """Return the id that a file gives a session, without the mark that tells it from other people's."""
-    return session_id.partition("~")[0]
+    """Return the id that a file gives a session, without the mark that tells it from other people's: eight digits in
+    hex behind a tilde. An agent's own id may have a tilde, too."""
+    return _MARK.sub("", session_id)
+
+
+_MARK = re.compile(r"~[0-9a-f]{8}\Z")
 
 
 def sessions_only_in(manifest: Manifest, files: set[str]) -> set[str]:
