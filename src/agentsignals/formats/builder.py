@@ -6,7 +6,7 @@ A format calls `prompt`, `step`, `event`, `call`, `result` and `edit` as it meet
 
 import posixpath
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import nan
@@ -268,8 +268,12 @@ class SessionBuilder:
         self.artifact_id = session.artifact_id
         self.line = 0
         self.turn_index: int | None = None
-        self._steps: defaultdict[str, dict[str, Step]] = defaultdict(dict)
-        self._calls: dict[str, list[ToolCall]] = {}
+        self._steps: dict[int, Step] = {}
+        """By a digest of thread and message id, which takes half of their memory."""
+        self._calls: dict[str, ToolCall] = {}
+        """The first call of each id."""
+        self._several: dict[str, list[ToolCall]] = {}
+        """All calls of ids that several have."""
         self._answered: dict[str, int] = {}
         """Number of calls of an id that have their result, from the first on. For ids of several calls."""
         self._runs: dict[str, _Run] = {}
@@ -358,7 +362,8 @@ class SessionBuilder:
 
     def step(self, message_id: str | None, model: str | None, at: int | None = None, thread: str = MAIN) -> Step:
         """Return the step of model call `message_id`, which earlier records may have begun. Without an id it is new."""
-        if message_id is not None and (begun := self._steps[thread].get(message_id)) is not None:
+        key = hash((thread, message_id))
+        if message_id is not None and (begun := self._steps.get(key)) is not None:
             return begun
         steps = self.session.steps
         step = Step(
@@ -367,7 +372,7 @@ class SessionBuilder:
         )  # fmt: skip
         steps.append(step)
         if message_id is not None:
-            self._steps[thread][message_id] = steps[-1]
+            self._steps[key] = steps[-1]
         return steps[-1]
 
     def call(  # noqa: PLR0913  (a record has these facts; formats pass what theirs has)
@@ -403,7 +408,8 @@ class SessionBuilder:
         )  # fmt: skip
         self.session.tool_calls.append(call)
         call = self.session.tool_calls[-1]
-        self._calls.setdefault(call_id, []).append(call)
+        if (first := self._calls.setdefault(call_id, call)) is not call:
+            self._several.setdefault(call_id, [first]).append(call)
         if what.does is not None and (what.does.writes or what.does.runs):
             self._shell_edits.ran(call, what.does, folder)
         return call
@@ -540,7 +546,9 @@ class SessionBuilder:
 
     def calls_of(self, call_id: str) -> Sequence[ToolCall]:
         """Return the calls of that id so far."""
-        return self._calls.get(call_id, ())
+        if call_id in self._several:
+            return self._several[call_id]
+        return (self._calls[call_id],) if call_id in self._calls else ()
 
     def touched(self, call: ToolCall) -> bool:
         """Return whether another call on the same path got its result earlier."""
@@ -625,7 +633,7 @@ class SessionBuilder:
         session.started_at = session.ended_at = None
 
     def _unanswered(self, call_id: str) -> ToolCall | None:
-        calls = self._calls.get(call_id, ())
+        calls = self.calls_of(call_id)
         for n in range(self._answered.get(call_id, 0), len(calls)):
             if calls[n].result_seq is None:
                 return calls[n]

@@ -147,7 +147,7 @@ class Later(Sequence[T | None]):
         raws.clear()
 
     def _are_placed(self, raws: list[Raw]) -> bool:
-        self._starts, self._ends = array("Q"), array("Q")
+        self._starts, self._ends = array("I"), array("I")  # a document has fewer than 2 ** 32 bytes
         end = 0
         for text in map(bytes, raws):
             start = self._data.find(text, end)
