@@ -112,6 +112,8 @@ BLOCKED = call("Bash", status="error", result="PreToolUse hook blocked this call
         (unseen(**NEW, **GOLD, **NONE_FIXED), "gave_up", "no existing code changed"),
         (unseen(**NEW, **NONE_FIXED), "tests_failed", "0 of 2 tests fixed, 0 broken; not fixed: test_unfixed_0"),
         (unseen(**NEW, gold_patch=[patched("src/n.py", "create")], **FAILED), "cannot_tell", "other names"),
+        (unseen(patch=[patched("src/a.py.bak2", "create")], **NONE_FIXED), "gave_up", "only new files, copies"),
+        (unseen(patch=[patched("src/back.py", "create")], **NONE_FIXED), "tests_failed", "0 of 2 tests fixed"),
         (ran(say("  "), **FAILED), "gave_up", "no answer"),
         (unseen(verification=graded(patch_applies=False), **WRONG, **GOLD, **FAILED), "not_applied", "could not apply"),
         (unseen(**REGRESSED), "regression", "2 of 2 tests fixed, 1 broken: test_broken_0"),
@@ -155,6 +157,12 @@ BLOCKED = call("Bash", status="error", result="PreToolUse hook blocked this call
 )  # fmt: skip
 def test_the_first_rule_that_holds_names_the_class(view: SessionView, expected: str, because: str) -> None:
     assert (value(view, CLASS), because in detail(view, CLASS)["because"]) == (expected, True), detail(view, CLASS)
+
+
+@pytest.mark.parametrize("patch", [RIGHT, {"patch": [patched("setup.py"), *RIGHT["patch"]]}])
+def test_the_file_to_open_is_one_that_was_handed_in(patch: dict[str, Any]) -> None:
+    scratch = call("Write", path="repro.py")
+    assert detail(ran(scratch, EDIT, **NONE_FIXED, **patch), CLASS)["file"] == "src/a.py"
 
 
 def test_the_table_names_each_class_once_and_the_page_holds_it() -> None:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from agentsignals.changes.patches import Localization, PatchFacts, facts_of, localized
 from agentsignals.model import Attempt, Event, PatchedFile
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.stats.validation import loops
 from agentsignals.views.attempt_outcome import AttemptOutcome, OutcomeName
 from agentsignals.views.attempt_outcome import outcome_of as attempt_outcome
@@ -37,6 +38,10 @@ _REFUSALS = ("blocked", "invalid_arguments")
 """Error classes of calls that the harness did not carry out."""
 _LENGTH = frozenset(("length", "max_tokens", "model_length"))
 """Providers' words for an answer that was cut at its limit of tokens."""
+
+
+_COPY = deferred_pattern(r"\.(?:bak|orig|rej|old|save)\d*$|~$")
+"""A copy of a file that a tool or the agent put by."""
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -83,7 +88,8 @@ class Case:
     def is_handed_in(self) -> bool:
         """The verifier had something to judge as a fix."""
         only_new = self.has_patch and self.localization is not None and self.localization.only_new
-        return self.facts.present is not False and not only_new
+        only_copies = self.has_patch and all(_COPY.search(file.path) for file in self.attempt.patch or ())
+        return self.facts.present is not False and not only_new and not only_copies
 
     @property
     def is_answer(self) -> bool:
@@ -230,7 +236,7 @@ def _gave_up(case: Case) -> str:
     if case.facts.present is False:
         return "no change was submitted"
     if not case.is_handed_in:
-        return "no existing code changed: only new files, tests or prose"
+        return "no existing code changed: only new files, copies, tests or prose"
     return "no answer was given" if case.is_answer and case.answer is None else ""
 
 
@@ -344,13 +350,15 @@ def failure_of(view: SessionView, touched: list[str] | None) -> Failure | None:
     rule, because = next((rule, because) for rule in RULES if (because := rule.holds(case)))
     name, place = rule.name, case.localization
     gold = {path for f in attempt.gold_patch or () for path in (f.path, f.old_path)}
-    edits = sorted(view.repo_edits, key=lambda edit: edit.path not in gold)  # edits of the gold patch's files first
+    handed_in = {f.path for f in attempt.patch or ()}
+    # Edits of the gold patch's files first, then those of what was handed in.
+    edits = sorted(view.repo_edits, key=lambda edit: (edit.path not in gold, edit.path not in handed_in))
+    edited = {edit.path for edit in edits}
     file = edits[0].path if edits else None
     if name == "wrong_place" and place is not None and place.missed:
         file = place.missed[0]
-    elif name in ("incomplete", "regression", "wrong_fix", "wrong_place") and attempt.patch:
-        named = {f.path for f in attempt.gold_patch or ()}
-        file = sorted(attempt.patch, key=lambda f: f.path not in named)[0].path
+    elif attempt.patch:
+        file = min(attempt.patch, key=lambda f: (f.path not in gold, f.path not in edited)).path
     # Evidence: events of the transcript where it has them, then statements of the run's files.
     fields = ("agent_started", "fault", "patch", "verification", "reward", "exit_status", "timed_out", "exception")
     rows: list[Row] = [*[e for e in view.events if e.kind != "harness"][-1:]]
