@@ -224,17 +224,17 @@ def test_a_run_report_in_a_folder_beside_the_trajectories_makes_no_second_attemp
     assert {(model, whole) for _, model, _, whole in found} == {(MODEL, True)}
 
 
-@pytest.mark.parametrize("run", ["nightly_4.5_mini", "v1"])
-def test_a_run_report_with_dots_in_its_name_tells_the_model_where_its_folder_is_the_run(
-    tmp_path: Path, run: str
-) -> None:
+@pytest.mark.parametrize(
+    ("run", "name"), [("nightly_4.5_mini", "nightly_4.5_mini"), ("v1", "v1"), ("subset", "other_eval")]
+)
+def test_a_run_report_tells_the_model_of_trials_that_name_none(tmp_path: Path, run: str, name: str) -> None:
     reports = {
         f"{run}/run_evaluation/{task}/report.json": json.dumps(
             {task: {"patch_successfully_applied": True, "resolved": n == 0}}
         )
         for n, task in enumerate(TASKS[:-1])
     }
-    found = known(put(tmp_path / "in", {**reports, f"{run}/acme__coder-1.{run}.json": summary(TASKS)}))
+    found = known(put(tmp_path / "in", {**reports, f"{run}/acme__coder-1.{name}.json": summary(TASKS)}))
     assert [(task, outcome) for task, _, outcome, _ in found] == JUDGED
     assert {m for _, m, _, _ in found} == {MODEL}
 

@@ -340,8 +340,10 @@ def summary_parts(source: Input, handed_in: Mapping[str, Collection[str]] = Mapp
             root=source.judges or source.folder, scope="lent", task_id=canonical(instance), reward=reward,
             statements=source.states(f"evaluation summary: {instance} {became}", fields),
         )  # fmt: skip
-        if "model" in evaluation and posixpath.basename(source.folder) == evaluation["run"]:
-            made.observed = {MODEL: evaluation["model"].replace("__", "/")}
+        # The harness writes a model's slash as `__`: such a name begins with the model.
+        model = evaluation.get("model", "")
+        if "__" in model or (model and posixpath.basename(source.folder) == evaluation["run"]):
+            made.observed = {MODEL: model.replace("__", "/")}
         if canonical(instance) not in judged:
             made.run_id = evaluation["run"]
             made.goes_by = run_of_model(evaluation.get("model") or evaluation["run"], instance)
