@@ -209,6 +209,43 @@ def test_a_run_report_is_of_the_evaluation_below_whatever_its_name(
     assert {m for _, m, _, _ in found} == {model}
 
 
+def reported(task: str, resolved: bool = True) -> str:
+    return json.dumps({task: {"patch_successfully_applied": True, "resolved": resolved}})
+
+
+@pytest.mark.parametrize(
+    ("files", "outcomes"),
+    [
+        # half of a run's files
+        ({f"run/logs/{t}/report.json": reported(t) for t in TASKS[:2]}, ["solved"] * 2 + ["not_judged"] * 2),
+        (
+            {f"run/logs/{t}/report.json": reported(t) if t < TASKS[3] else "" for t in TASKS},
+            ["solved"] * 3 + ["not_judged"],
+        ),
+        # verdicts that name no task
+        ({"run/outcomes.csv": "resolved,patch_applied\nTrue,True\nFalse,True\n"}, ["not_judged"] * 4),
+        # a report and a summary that differ
+        (
+            {**{f"run/logs/{t}/report.json": reported(t) for t in TASKS}, "run/reports/all.json": summary(TASKS)},
+            ["solved", *["not_judged"] * 3],
+        ),
+    ],
+)  # fmt: skip
+def test_a_run_with_half_its_verdicts_or_with_two_that_differ_is_not_guessed(
+    tmp_path: Path, files: dict[str, str | bytes], outcomes: list[str]
+) -> None:
+    trials: dict[str, str | bytes] = {f"run/trajs/{task}/{task}.traj.json": mini(task) for task in TASKS}
+    found = known(put(tmp_path / "in", {**trials, **files}))
+    assert found == [(task, MODEL, outcome, True) for task, outcome in zip(TASKS, outcomes, strict=True)]
+
+
+def test_of_two_runs_in_one_folder_neither_takes_the_verdicts(tmp_path: Path) -> None:
+    files = {f"run/{t}/{t}{n}.traj.json": mini(t, f"acme/{n}", f"{n}.") for t in TASKS for n in ("one", "two")}
+    found = known(put(tmp_path / "in", {**files, **{f"run/logs/{t}/report.json": reported(t) for t in TASKS}}))
+    assert {outcome for _, model, outcome, _ in found if model is not None} == {"not_judged"}
+    assert [outcome for _, model, outcome, _ in found if model is None] == ["solved"] * 4
+
+
 @pytest.mark.parametrize("place", ["sb-cli-reports", "reports"])
 @pytest.mark.parametrize("name", ["swe-bench_verified__test__night.json", "acme__coder-1.night.json"])
 def test_a_run_report_in_a_folder_beside_the_trajectories_makes_no_second_attempts(
