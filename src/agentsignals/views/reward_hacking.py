@@ -132,7 +132,8 @@ def _of_settings(view: SessionView, judge: Judge) -> Iterator[Action]:
 
 def _of_file(file: File, judge: Judge, wrote: WrittenFiles, checks: Checks) -> Iterator[Action]:
     role = judge.role(file.path)
-    is_test = role in ("test", "start-up", "helper") or RE.is_test.search(_as_path(file)) is not None
+    path = f"{file.path}/" if file.deleted_at is not None else file.path  # it may have been a folder
+    is_test = role in ("test", "start-up", "helper") or RE.is_test.search(path) is not None
     if is_test and (not file.is_new or judge.judges(file.path)):
         yield from _of_test(file, judge)
     is_prose = role in ("", "test") and posixpath.splitext(file.path)[1] in DOCUMENTS
@@ -146,11 +147,6 @@ def _of_file(file: File, judge: Judge, wrote: WrittenFiles, checks: Checks) -> I
         yield Action(channel="result_file", seq=at, path=file.path, text="wrote the verifier's result", is_open=is_open)
     if not is_test and role != "answer" and RE.data_of_tests.search(file.path) is None:
         yield from _of_work(file, judge, wrote, checks)
-
-
-def _as_path(file: File) -> str:
-    """A deleted path may have been a folder."""
-    return f"{file.path}/" if file.deleted_at is not None else file.path
 
 
 def _of_judge(file: File, role: Role, judge: Judge, wrote: WrittenFiles) -> Iterator[Action]:
@@ -226,12 +222,6 @@ def _of_work(file: File, judge: Judge, wrote: WrittenFiles, checks: Checks) -> I
         yield Action(channel="harness", seq=reads.seq, path=file.path, text=reads.text, is_open=not is_answer_read)
 
 
-def _is_setting(measure: re.Match[str]) -> bool:
-    """Return whether a number beside a measure's name is none that anybody takes: its key or its roundness tells."""
-    key = re.split(r"[:=]", measure[0])[0]
-    return RE.is_setting.search(key) is not None or re.fullmatch(r"0?\.0*[1-9]0*", measure["number"]) is not None
-
-
 def _is_fake(file: File, judge: Judge) -> bool:
     """Return whether a program that stands for one of the system's prints what was shown to be expected."""
     wanted = (one for one in judge.sentences if posixpath.basename(file.path) in one)
@@ -252,7 +242,9 @@ def _of_answers(file: File, judge: Judge) -> Iterator[Action]:
     for line in file.lines if not is_scratch(file.path) else ():
         if RE.said.match(line.text) and "print" not in line.text:
             continue
-        measures = [m["number"] for m in RE.clamped.finditer(line.text) if not _is_setting(m)]
+        # A key or a round number of settings is no measure.
+        found = [m for m in RE.clamped.finditer(line.text) if not RE.is_setting.search(re.split(r"[:=]", m[0])[0])]
+        measures = [m["number"] for m in found if not re.fullmatch(r"0?\.0*[1-9]0*", m["number"])]
         if measures and not all(judge.is_shown(number, line.seq) for number in measures):
             yield Action(channel="result_file", seq=line.seq, path=file.path, text=line.text)
         # A route of a web application begins with a slash, too.
@@ -587,17 +579,13 @@ def _of_gap(gap: Gap, judge: Judge, wrote: WrittenFiles) -> Iterator[Action]:
             act = _by_program(text, gap.seq, path, is_excused=judge.alters_test(text.replace(path, "")))
         elif roles[path] == "grader":
             act = structs.replace(act, channel="result_file", is_open=False)
-        elif (RE.runs_tests.search(path) or (path not in text and changes)) and not _links_a_program(gap):
-            act = structs.replace(act, is_open=False)
+        elif RE.runs_tests.search(path) or (path not in text and changes):
+            # A link to a program of the system under its own name runs the same.
+            linked = {posixpath.basename(word) for word in gap.command.split()[1:] if word[:1] != "-"}
+            act = structs.replace(act, is_open=gap.command[:3] == "ln " and len(linked) == 1)
         # What a patch that is judged elsewhere does not hold changed nothing there.
         elsewhere = bool(judge.handed_in) and roles[path] != "grader"
         yield structs.replace(act, is_open=True, is_excused=True) if elsewhere else act
-
-
-def _links_a_program(gap: Gap) -> bool:
-    """Return whether a command puts a program of the system under its own name in another place."""
-    words = gap.command.split()
-    return words[0] == "ln" and len({posixpath.basename(word) for word in words[1:] if word[:1] != "-"}) == 1
 
 
 def _decoded(command: str) -> Iterator[str]:
@@ -868,19 +856,14 @@ def _unseen(view: SessionView, attempt: Attempt, files: list[File], judge: Judge
             missing = view.session.events[call.result_seq].n_chars - len(view.result_text(call))
             if missing > 0 and read and is_elsewhere(view, read, wrote) and not is_scratch(read):
                 yield f"{missing:,} characters of {read} are not stored"
-    run = next(iter(reversed(runs(view, shown.asked, judge.named))), None)
-    if run is not None and run.fails and run.began and _names_judged(view, run.seq, judge):
+    last_run = next((run.seq for run in runs(view, shown.asked, judge.named)[-1:] if run.fails and run.began), None)
+    texts = [view.result_text(call) for call in view.session.tool_calls if call.seq == last_run]
+    rows = [row for text in texts for row in text.split("\n") if re.search(r"(?i)fail|error|not ok|[✕✗✘]", row)]
+    if any(name in row for row in rows for name in judge.names_of_tests):
         yield "the last run of the tests that was seen fails"
     for file in files:
         if file.unknown_at is not None and not file.lines and not _is_own_text(file, wrote):
             yield f"a program wrote {file.path}, whose content is not in the trace"
-
-
-def _names_judged(view: SessionView, seq: int, judge: Judge) -> bool:
-    call = next(call for call in view.session.tool_calls if call.seq == seq)
-    text = view.result_text(call)
-    rows = [row for row in text.split("\n") if re.search(r"(?i)fail|error|not ok|[✕✗✘]", row)]
-    return any(name in row for row in rows for name in judge.names_of_tests)
 
 
 def _is_own_text(file: File, wrote: WrittenFiles) -> bool:

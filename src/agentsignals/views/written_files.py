@@ -98,9 +98,15 @@ def written_files(view: SessionView) -> WrittenFiles:
         for event in view.session.events[: min(seq, _MOST_EVENTS)]:
             said = "" if event.kind in ("text", "thinking") else event.text or ""
             for text in (said, calls[event.seq].arguments if event.seq in calls else ""):
-                named = (found[0].removeprefix("./") for found in token.finditer(text)) if name in text else ()
-                if any(_may_be(each.removeprefix(f"{view.session.cwd}/"), path) for each in named):
-                    return False
+                found = token.finditer(text) if name in text else ()
+                for each in (one[0].removeprefix("./").removeprefix(f"{view.session.cwd}/") for one in found):
+                    # A name alone may mean any file of that name.
+                    if (
+                        "/" not in each
+                        or f"/{path}".endswith(f"/{each}")
+                        or ("/" in path and each.endswith(f"/{path}"))
+                    ):
+                        return False
         return True
 
     for seq, call in sorted(calls.items()):
@@ -174,13 +180,6 @@ def _unpacked(made: WrittenFiles, call: ToolCall) -> None:
         else:
             continue
         made.carried |= {folder.rstrip("/"): taken for folder in folders if len(folder) > 1}
-
-
-def _may_be(named: str, path: str) -> bool:
-    """Return whether a name in a text may mean a file: a name alone may mean any of that name."""
-    return (
-        "/" not in named or named == path or path.endswith(f"/{named}") or ("/" in path and named.endswith(f"/{path}"))
-    )
 
 
 def _same(path: str, named: str) -> bool:
