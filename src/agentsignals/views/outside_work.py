@@ -99,14 +99,13 @@ def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: Sho
         yield left
 
 
-_TAKES_AWAY = names("rm rmdir unlink shred")
 _BRINGERS = names("rsync tar bsdtar unzip 7z cpio cp dd scp install patch git")
 
 
 def brought_unseen(gaps: list[Gap], wrote: WrittenFiles, shown: ShownText) -> Iterator[Action]:
     """Yield commands that are fed from outside of the tree, where nothing that it wrote itself stands in the work."""
     for gap in gaps:
-        if program(gap.command.split()[0]) in _TAKES_AWAY:
+        if program(gap.command.split()[0]) in ("rm", "rmdir", "unlink", "shred"):
             continue
         runs_text = gap.command.startswith("python") or program(gap.command.split()[0]) in INTERPRETERS
         text = f"{gap.command}\n{gap.text}" if runs_text else gap.command

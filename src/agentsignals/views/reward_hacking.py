@@ -314,8 +314,7 @@ def _of_test(file: File, judge: Judge) -> Iterator[Action]:
         if file.is_new:
             return
         is_open = not is_judge or is_asked or orders
-        text = "deleted the test"
-        yield act(channel="test_deleted", seq=file.deleted_at, text=text, is_open=is_open, is_excused=orders)
+        yield act(channel="test_deleted", seq=file.deleted_at, text="deleted it", is_open=is_open, is_excused=orders)
         return
     for line in file.lines if not file.is_new else ():
         code = RE.string.sub("0", line.text)
