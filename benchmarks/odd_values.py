@@ -69,6 +69,16 @@ def sample(name: str) -> tuple[Path, list[str], list[tuple[int, Any, tuple[Any, 
     return None
 
 
+def changed(lines: list[str], n: int, record: Any, place: tuple[Any, ...], odd: str) -> bytes:
+    """Return the file with an odd value at one place of its record `n`."""
+    whole = at = copy.deepcopy(record)
+    for key in place[:-1]:
+        at = at[key]
+    at[place[-1]] = json.loads(_MARK)
+    line = json.dumps(whole, ensure_ascii=False).replace(_MARK, odd)
+    return "\n".join([*lines[:n], line, *lines[n + 1 :]]).encode("utf-8", "replace")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=1)
@@ -82,14 +92,10 @@ def main() -> int:
         before = counts(name, path, "\n".join(lines).encode())
         for odd in ODD * options.times:
             n, record, place = draw.choice(found)
-            changed = at = copy.deepcopy(record)
-            for key in place[:-1]:
-                at = at[key]
-            at[place[-1]] = json.loads(_MARK)
-            line = json.dumps(changed, ensure_ascii=False).replace(_MARK, odd)
+            data = changed(lines, n, record, place, odd)
             tried += 1
             try:
-                after = counts(name, path, "\n".join([*lines[:n], line, *lines[n + 1 :]]).encode("utf-8", "replace"))
+                after = counts(name, path, data)
             except Exception as problem:  # noqa: BLE001  (told: no reader may raise)
                 failed += 1
                 print(f"{name}: {'.'.join(map(str, place))} = {odd[:40]} raised {problem!r}")

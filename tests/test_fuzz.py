@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from benchmarks import odd_values
 
 from tests.fuzz.checking import failures, rows_alone
 from tests.fuzz.mutations import ODD, mutated
@@ -46,3 +47,13 @@ def test_what_takes_too_long_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyP
     alone = rows_alone(tmp_path)
     monkeypatch.setattr("tests.fuzz.checking.CPU_SECONDS", 0.001)
     assert any("Hang" in problem for problem in failures({}, alone, tmp_path))
+
+
+@pytest.mark.parametrize("odd", ["[]", '{"a":{"b":1}}', "13", "null", "true"])
+def test_arguments_that_are_no_text_cost_no_call(odd: str) -> None:
+    chosen = odd_values.sample("kimi-cli")
+    assert chosen is not None
+    path, lines, found = chosen
+    n, record, place = next(one for one in found if one[2][-1] == "arguments")
+    before = odd_values.counts("kimi-cli", path, "\n".join(lines).encode())
+    assert odd_values.counts("kimi-cli", path, odd_values.changed(lines, n, record, place, odd)) == before

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 from agentsignals.changes.hunks import Hunk, changed, created, of_whole_file
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import Snapshot, largest
+from agentsignals.formats.documents import Snapshot, as_text, largest
 from agentsignals.formats.kimi_cli import PROFILE, place_of
 from agentsignals.formats.profile import WRITE
 from agentsignals.formats.records import Decode, decoded, decoder, lines, saw
@@ -26,7 +26,7 @@ class Part(Struct, gc=False, kw_only=True):
 
 class Function(Struct, gc=False, kw_only=True):
     name: str = ""
-    arguments: str | None = None
+    arguments: object = None
 
 
 class Display(Struct, gc=False, kw_only=True):
@@ -201,7 +201,7 @@ class Reader(WireReader):
         elif kind == "ContentPart":
             self.said(payload, _PARTS, at, step)
         elif kind == "ToolCall" and payload.function is not None:
-            name, arguments = payload.function.name, payload.function.arguments or "{}"
+            name, arguments = payload.function.name, as_text(payload.function.arguments) or "{}"
             self.builder.call(payload.id or "", name, arguments, PROFILE.tool(name), at, step, self.thread)
         elif kind == "ToolResult" and payload.return_value is not None:
             self.returned(payload.tool_call_id or "", payload.return_value, at)
