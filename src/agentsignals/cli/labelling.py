@@ -1,4 +1,4 @@
-"""Verbs about labels: `label`, `annotate`, `agree`, `validate`."""
+"""Verbs about labels: `label`, `annotate`, `agree`, `study`, `validate`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from agentsignals import private_files
+from agentsignals.cli.analyze import store_with_sessions
 from agentsignals.cli.output import Bar, counted, fields, json_text, print_result, printable, table, tell
 from agentsignals.errors import EmbedderError, ExportError, LabelError, UsageError, install_command
 from agentsignals.labels import annotation, batch, gold, matching
@@ -124,9 +125,13 @@ def _check_label(options: argparse.Namespace) -> None:
     if options.gold is None and (options.sample is not None or options.seed is not None):
         raise UsageError("--sample and --seed only work with --export-gold.", "Leave them out, or add it.")
     for name in ("limit", "sample", "concurrency", "per_minute", "window", "timeout"):
-        number = getattr(options, name)
-        if number is not None and number <= 0:
-            raise UsageError(f"--{name.replace('_', '-')} {number:g} is not above 0.", "Give a positive number.")
+        _above_zero(options, name)
+
+
+def _above_zero(options: argparse.Namespace, name: str) -> None:
+    number = getattr(options, name)
+    if number is not None and number <= 0:
+        raise UsageError(f"--{name.replace('_', '-')} {number:g} is not above 0.", "Give a positive number.")
 
 
 def _labeller(options: argparse.Namespace, name: str, **more: Any) -> Labeller:
@@ -160,16 +165,8 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
         to = _goes(by, masks) if sends else ""
         print(json_text({**asdict(cost), "goes_to": to}) if options.json else _estimate_text(cost, by, to))
         return 0
-    # What goes where is said before anything does, and how good the labeller is.
-    if not in_files and by.model is None and not options.quiet:
-        measured = quality(by.name, wanted)
-        tell(f"labelling by {by.name}, on this machine: {measured or 'its quality was never measured'}")
-        if by.name == RULES:
-            tell("rules find only part of each class, so their counts are lower bounds")
-        elif options.by is None and by.name == CLASSIFIER and (better := classifier_of(ENCODER, wanted.name)):
-            tell(f"better: encoder, {better.measured}. {install_command('encoder')}")
-    elif not in_files and sends:
-        tell(f"texts of the sessions go to {_goes(by, masks)}, for labels by {by.model}")
+    if not in_files:
+        _say_who(options, wanted, by, masks)
     with Bar(options.quiet) as bar:
         if not in_files:
             summary = judge(store, wanted, by, selection, bar, asked)
@@ -184,6 +181,19 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
                 summary = batch.write(store, wanted, by, selection, bar, options.export_batch, **how_asked)
     print(json_text(summary) if options.json else _summary_text(summary))
     return 1 if summary.failed and not summary.labelled and not summary.unanswered else 0
+
+
+def _say_who(options: argparse.Namespace, wanted: Task, by: Labeller, masks: bool) -> None:
+    """Say what goes where before anything does, and how good the labeller is."""
+    if by.leaves or isinstance(by, ChatServer):
+        tell(f"texts of the sessions go to {_goes(by, masks)}, for labels by {by.model}")
+    elif by.model is None and not options.quiet:
+        measured = quality(by.name, wanted)
+        tell(f"labelling by {by.name}, on this machine: {measured or 'its quality was never measured'}")
+        if by.name == RULES:
+            tell("rules find only part of each class, so their counts are lower bounds")
+        elif options.by is None and by.name == CLASSIFIER and (better := classifier_of(ENCODER, wanted.name)):
+            tell(f"better: encoder, {better.measured}. {install_command('encoder')}")
 
 
 def _goes(by: Labeller, masks: bool) -> str:
@@ -544,6 +554,40 @@ def _estimate(estimated: AgreementEstimate | None) -> str:
 
 def _figure(value: float | None, ends: tuple[float | None, float | None] | None = None) -> str:
     return ("–" if value is None else f"{value:.2f}") + _interval(ends)
+
+
+# `study`: two labellers over one store, where they disagree, and a page.
+
+
+def run_study(options: argparse.Namespace) -> int:
+    from agentsignals.ui import check_report, report
+
+    wanted, store, output = task(options.task), store_with_sessions(options), Path(options.output)
+    check_report(output, (wanted.name,))
+    for name in ("limit", "concurrency", "timeout"):
+        _above_zero(options, name)
+    names, summaries = [options.by or default_labeller(wanted), options.against], []
+    if len({name.partition("@")[0] for name in names}) < len(names):
+        raise UsageError("--by and --against are one labeller.", "Name two.")
+    made = [
+        labeller(name, concurrency=options.concurrency, timeout_s=options.timeout)
+        for name in names
+        if name.partition(":")[0] in LABELLERS.places
+    ]
+    for by in made:
+        _say_who(options, wanted, by, by.leaves)
+        with Bar(options.quiet) as bar:
+            selection = Selection(options.where, options.limit, redact=by.leaves)
+            summaries.append(judge(store, wanted, by, selection, bar, prompting(wanted)))
+    first, second = (name.partition("@")[0] for name in names)
+    compared = matching.between(store, wanted, second, first)
+    written = report.write(store, output, (wanted.name,), labeller=first)
+    if options.json:
+        print(json_text({"labelled": summaries, "agreement": compared, "report": str(written)}))
+    else:
+        parts = [*map(_summary_text, summaries), _agreement_text(compared), f"report      {written}"]
+        print("\n\n".join(parts))
+    return 0 if compared.n else 1
 
 
 # `validate`: how often signals that claim a meaning are right, where the truth is at hand.

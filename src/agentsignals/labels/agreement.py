@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from agentsignals.labels.tasks import Task
 from agentsignals.redaction import redacted
 from agentsignals.stats import agreement as jackknife
+from agentsignals.stats.agent_traces import FAILURE_PATTERNS
 from agentsignals.stats.agreement import (
     Estimate,
     Pair,
@@ -82,16 +83,6 @@ class Example(Struct, frozen=True):
     session: str
     turn: int | None
     excerpt: str | None
-
-
-FAILURE_PATTERNS = {
-    ("NEGATIVE", "NEUTRAL"): "profanity and technical complaints",
-    ("POSITIVE", "NEUTRAL"): "politeness around orders",
-    ("NEUTRAL", "NEGATIVE"): "quiet frustration",
-    ("NEUTRAL", "POSITIVE"): "understated praise",
-}
-"""Typical errors of an off-the-shelf sentiment classifier (first label) against a prompt for this kind of text
-(second), named by agent-traces."""
 
 
 class Pattern(Struct, frozen=True):

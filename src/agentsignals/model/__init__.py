@@ -275,7 +275,9 @@ CLASSIFIER = "classifier"
 """The labeller by a small model that the package carries; `classifier:FILE` is by somebody's own."""
 ENCODER = "encoder"
 """Labeller with a sentence encoder and a small model."""
-_LEAST_TRUSTED = (RULES, CLASSIFIER, ENCODER)
+VADER = "vader"
+"""Labeller by a sentiment classifier off the shelf."""
+_LEAST_TRUSTED = (VADER, RULES, CLASSIFIER, ENCODER)
 NO_SUBAGENT = frozenset((MAIN, ABANDONED, REPLAYED))
 
 Context = Literal["product", "eval"]
@@ -583,8 +585,8 @@ class Session(Struct, kw_only=True):
 
 
 def labeller_rank(labeller: str) -> int:
-    """Return the rank of a labeller by its name: rules give way to the classifier, it to one with an encoder, and each
-    to people and language models, which have one rank."""
+    """Return the rank of a labeller by its name: one off the shelf, rules, the classifier, it with an encoder; then people
+    and language models, which have one rank."""
     kind = labeller.partition(":")[0]
     return _LEAST_TRUSTED.index(kind) if kind in _LEAST_TRUSTED else len(_LEAST_TRUSTED)
 

@@ -13,11 +13,19 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.model import RULES, UNSPOKEN
+from agentsignals.model import RULES, UNSPOKEN, labeller_rank
 from agentsignals.stats.intervals import median
 
 TASK = "sentiment"
 POSITIVE, NEUTRAL, NEGATIVE = VALUES = ("POSITIVE", "NEUTRAL", "NEGATIVE")
+FAILURE_PATTERNS = {
+    (NEGATIVE, NEUTRAL): "profanity and technical complaints",
+    (POSITIVE, NEUTRAL): "politeness around orders",
+    (NEUTRAL, NEGATIVE): "quiet frustration",
+    (NEUTRAL, POSITIVE): "understated praise",
+}
+"""Typical errors of an off-the-shelf sentiment classifier (first label) against a prompt for this kind of text
+(second), named by agent-traces."""
 UNJUDGED = UNSPOKEN | {"slash_command"}
 """Kinds of turns without a person's words, and so without a sentiment."""
 TURNS_APART = 10
@@ -120,11 +128,16 @@ def by_model(conversation: Conversation) -> dict[str, Part]:
 
 
 def main_labeller(labellers: Mapping[str, tuple[int, int]]) -> str | None:
-    """Return the labeller whose labels count: most labels, then latest, then by name; rules only without others.
+    """Return the labeller whose labels count: most labels, then latest, then by name; rules and classifiers that were
+    made for other texts only without others.
 
     `labellers`: number of labels and time of the last (microseconds, 0 if unknown) by name.
     """
-    return max(labellers, key=lambda name: (name != RULES, *labellers[name], name), default=None)
+    return max(
+        labellers,
+        key=lambda name: (min(labeller_rank(name), labeller_rank(RULES) + 1), *labellers[name], name),
+        default=None,
+    )
 
 
 # -- metrics of a set of sessions --------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from agentsignals.errors import SourceError, UsageError
 from agentsignals.labels.answers import Outcome, now
 from agentsignals.labels.prompting import Question
 from agentsignals.labels.tasks import Task, Verdict, read_back, written
-from agentsignals.model import CLASSIFIER, ENCODER, RULES, Absent
+from agentsignals.model import CLASSIFIER, ENCODER, RULES, Absent, labeller_rank
 from agentsignals.model.registry import Registry
 from agentsignals.stats.validation import HALF, figures_of, labeller_figure, validation_text
 from agentsignals.words.classifier import classifier_of, shipped_tasks
@@ -148,7 +148,8 @@ def standing(task: str, labeller: str, value: str) -> Standing:
     """Return whether a label of this class may be shown as such, and how often such labels were right.
 
     A classifier is measured on projects left out of training, by today's weights; rules on gold that their author read.
-    Labels of people and of language models are shown as they are, without a precision.
+    Labels of people and of language models are shown as they are, without a precision; those of a classifier off the
+    shelf are not shown.
     """
     right = n = 0
     if labeller == RULES:
@@ -161,7 +162,7 @@ def standing(task: str, labeller: str, value: str) -> Standing:
         except SourceError:  # its file is gone, and what it was measured on with it
             return Standing(False, None)
         if model is None:
-            return Standing(True, None)
+            return Standing(labeller_rank(labeller) > labeller_rank(ENCODER), None)
         if model.held_out is not None and (of := model.held_out.classes.get(value)):
             right, n = of.hits, of.named
     return Standing(right > HALF * n, right / n, n) if n >= FEWEST_JUDGED else Standing(False, None)

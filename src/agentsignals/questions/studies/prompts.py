@@ -64,6 +64,7 @@ from agentsignals.questions.prompts import TopicPrompts
 from agentsignals.questions.question import Chart, Inputs, NoSessions, Outcome, Row, Study, Table
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.stats.agent_traces import (
+    FAILURE_PATTERNS,
     LOW_N,
     NEGATIVE,
     NEUTRAL,
@@ -477,6 +478,7 @@ def sentiment(inputs: Inputs, labels: Labelled) -> Outcome:
     labellers = table("sentiment.labellers", rows, n=len(inputs.rows["labels"]), evidence=behind)
     confusion: list[list[Any]] = []
     behind, n_both = [], 0
+    errors: list[Row] = []
     for name, group in sorted(groups.items()):
         seen = [(row["session_id"], values.get((row["session_id"], row["turn"])), label(row["value"])) for row in group]
         both = [(here, there) for _, here, there in seen if here and there and name != labels.labeller]
@@ -486,6 +488,10 @@ def sentiment(inputs: Inputs, labels: Labelled) -> Outcome:
             cells = [agreed.confusion[a][b] for a in VALUES for b in VALUES if a != b]
             confusion.append([name, agreed.n, agreed.agreement, agreed.chance, agreed.kappa, *cells])
             behind.append([session_id for session_id, here, there in seen if here and there])
+            for (there, here), called in FAILURE_PATTERNS.items():
+                ids = [session_id for session_id, ours, theirs in seen if (theirs, ours) == (there, here)]
+                tip = f"{name} {there}, {labels.labeller} {here}: {len(ids):,} of {len(both):,} messages"
+                errors.append(bar(called if len(groups) == 2 else f"{called}, {name}", len(ids), tip, evidence=ids))
     others = " | ".join(f"{f'{a}_{b}'.lower()} {a} → {b}:count" for a in VALUES for b in VALUES if a != b)
     agreements = table(
         "sentiment.agreement",
@@ -499,8 +505,9 @@ def sentiment(inputs: Inputs, labels: Labelled) -> Outcome:
         f" messages are {NEUTRAL}.",
     )
     drawn = chart("sentiment.labels", marks, bars("messages"), n=len(values))
+    apart = chart("sentiment.patterns", errors, bars("messages"), n=n_both)
     limits = [*labels.limits(), "Short sessions are neutral more often because they have fewer messages."]
-    return Outcome(findings, [labellers, agreements], [drawn], limits)
+    return Outcome(findings, [labellers, agreements], [drawn, apart], limits)
 
 
 def _one_of(labels: list[Row], column: str) -> str | None:

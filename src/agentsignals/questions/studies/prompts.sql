@@ -225,6 +225,10 @@ WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn
 -- title: Sentiment labels
 -- of: labelled messages
 
+-- chart: sentiment.patterns
+-- title: Where another labeller errs, if the one used here is right (the four patterns of agent-traces)
+-- of: messages with two labels
+
 -- study: sentiment_turns
 -- order: 270
 -- title: Sentiment of people's messages, by position in the session
