@@ -585,7 +585,7 @@ class Session(Struct, kw_only=True):
 
 
 def labeller_rank(labeller: str) -> int:
-    """Return the rank of a labeller by its name: one off the shelf, rules, the classifier, it with an encoder; then people
+    """Return a labeller's rank, by its name: one off the shelf, rules, the classifier, it with an encoder, then people
     and language models, which have one rank."""
     kind = labeller.partition(":")[0]
     return _LEAST_TRUSTED.index(kind) if kind in _LEAST_TRUSTED else len(_LEAST_TRUSTED)
