@@ -106,7 +106,7 @@ def test_a_store_is_labelled_by_what_is_shipped(store: Store, capsys: pytest.Cap
     assert summary["prompt_hash"] == f"classifier-{model.version}"
     assert summary["labelled"] == (4 if name == "pushback" else 6), "a first message objects to nothing"
     assert summary["measured"].startswith(model.measured), "today's weights first"
-    assert summary["measured"].endswith("by version 1 of it")
+    assert summary["measured"].endswith("by the weights before these")
     assert set(summary["shares"]) == set(task(name).values)
     assert sum(share["share"] for share in summary["shares"].values()) == pytest.approx(1, abs=0.01)
     assert all(share["low"] <= share["share"] <= share["high"] for share in summary["shares"].values())
@@ -189,9 +189,9 @@ def test_the_share_shown_is_nearer_to_the_truth_than_the_count_on_projects_left_
 
 
 def test_a_class_that_is_wrong_as_often_as_right_is_not_shown() -> None:
-    assert standing("prompt_intent", "encoder", "debug") == (True, 122 / 192, 192)
-    assert standing("prompt_intent", "encoder", "test") == (False, 1 / 35, 35), "by today's weights"
-    assert standing("prompt_intent", "classifier", "connect") == (False, 3 / 13, 13)
+    assert standing("prompt_intent", "encoder", "debug") == (True, 293 / 439, 439)
+    assert standing("prompt_intent", "encoder", "test") == (True, 52 / 90, 90), "by today's weights"
+    assert standing("prompt_intent", "classifier", "connect") == (False, None, 0)
     assert standing("pushback", "classifier", "rejection") == (False, None, 0), "one label is no measure"
     assert standing("pushback", "rules", "rejection") == (False, None, 0)
     assert standing("pushback", "rules", "correction") == (True, 34 / 45, 45)
@@ -218,7 +218,7 @@ def test_what_is_shipped_holds_words_and_no_sentences() -> None:
     for name in shipped_tasks():
         model = shipped(name)
         assert model is not None and model.trained_on and model.sessions
-        assert len(msgspec.json.encode(model)) < 1_000_000
+        assert len(msgspec.json.encode(model)) < 1_500_000
         for feature in model.weights:
             kind, _, what = feature.partition(":")
             most = {"w": 2, "b": 3, "e": 1, "p": 1}.get(kind)

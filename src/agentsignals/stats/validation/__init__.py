@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from agentsignals.model import RULES
 from agentsignals.stats.intervals import Interval, wilson
 
 _FOLDER = Path(__file__).parent
@@ -143,26 +144,24 @@ def share_text(share: float | None, interval: Interval | None) -> str:
 # -- labellers on unseen projects --------------------------------------------------------------------------------------
 
 
-UNSEEN: Final = "messages of unseen projects, read by one language model (2026-11-28)"
-"""Messages that `labellers.json` was measured on."""
+UNSEEN: Final = "messages of 44 projects (43 unseen), read twice and settled by language models (2026-11-29)"
+"""Messages that `labellers.json` was measured on: before they joined the training of classifiers."""
 
 
 class LabellerFigure(Struct, frozen=True, kw_only=True):
-    """One shipped labeller at one task. The interval is a cluster bootstrap over projects."""
+    """One shipped labeller at one task. The interval is over projects."""
 
     task: str
     labeller: str
-    version: int
-    """Version of the rules, or of the classifier's features, at measurement."""
     n: int
     kappa: float
-    low: float | None
-    high: float | None
+    low: float
+    high: float
 
     def text(self) -> str:
-        """Return kappa, its interval, and what of which version it was measured on."""
-        interval = "" if self.low is None or self.high is None else f" [{self.low:.2f}, {self.high:.2f}]"
-        return f"kappa {self.kappa:.2f}{interval} on {self.n} {UNSEEN}, by version {self.version} of it"
+        """Return kappa, its interval, what it was measured on, and whose earlier weights they were."""
+        before = "" if self.labeller == RULES else ", by the weights before these"
+        return f"kappa {self.kappa:.2f} [{self.low:.2f}, {self.high:.2f}] on {self.n} {UNSEEN}{before}"
 
 
 @cache
