@@ -207,7 +207,7 @@ def test_the_page_says_what_a_classifiers_counts_stand_for(store: Store, capsys:
     assert "Shares by classifier" in text
     named = {value for value, n in summary["counts"].items() if n}
     of = standing("pushback", "classifier", "non_pushback")
-    assert "non_pushback" not in named or f"{of.precision:.0%} of {of.n} right" in text
+    assert "non_pushback" not in named or f"{of.precision:.0%} of {of.n:,} right" in text
     assert "rejection" not in named or "not measured" in text
     interval = f"[{share['low']:.0%}, {share['high']:.0%}]"
     assert f"rejection {share['share']:.0%} {interval} (named in {share['counted']:.0%} of 4)" in text
