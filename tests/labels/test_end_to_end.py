@@ -214,7 +214,7 @@ def test_without_model_or_network_rules_judge_and_say_so(tmp_path: Path, capsys:
     out, err = capsys.readouterr()
     found = json.loads(out)
     assert err == ""
-    assert found["labeller"] == "rules" and "kappa 0.00" in found["measured"]
+    assert found["labeller"] == "rules" and "kappa 0.60" in found["measured"]
 
 
 def test_a_dry_run_says_what_would_go_where(tmp_path: Path, capsys: pytest.CaptureFixture[str], server: Server) -> None:
