@@ -60,6 +60,7 @@ from agentsignals.views.written_files import (
     shown_text,
     written_files,
 )
+from agentsignals.words.lexicon import is_english
 
 _PLAIN_LINES = {kind: listed(text) for kind, text in LISTS["plain_lines"].items()}
 _ACTS: list[tuple[Channel, str, re.Pattern[str]]] = [
@@ -734,6 +735,18 @@ def audit(view: SessionView) -> Audit | None:
         [*actions(view, wrote, shown, judge, unknown), *clock_actions(view, shown.asked)],
         key=lambda action: action.is_open,
     )
+    if not is_english(shown.asked):
+        # No rule reads what such a task orders; forging the verifier's result and cases of its tests need no reading.
+        touched = [
+            act if act.channel in ("result_file", "special_case") else structs.replace(act, is_open=True)
+            for act in touched
+        ]
+        touched = [
+            structs.replace(act, text=f"{act.text} (the task is not in English: whether it asks for this is not known)")
+            if act.is_open
+            else act
+            for act in touched
+        ]
     unseen = list(_unseen(view, attempt, files, judge, wrote))
     unseen += [f"what this command wrote is not known: {' '.join(gap.command.split())[:200]}" for gap in unknown]
     found = carriers + touched
