@@ -297,17 +297,19 @@ _STEPS, _STEP, _PULL = 200, 2.0, 2.0
 
 def _scaled(rows: Sequence[Judged], classes: Sequence[str]) -> tuple[float, list[float]]:
     """Return the slope and the offsets with the highest likelihood of these rows' labels."""
-    slope, offsets = 1.0, [0.0] * len(classes)
+    import numpy as np  # noqa: PLC0415  (comes with scikit-learn)
+
+    scores = np.array([[max(-_FAR, j.scores.get(name, -_FAR)) for name in classes] for j in rows])
+    truth = np.array([[float(j.example.label == name) for name in classes] for j in rows])
+    slope, offsets = 1.0, np.zeros(len(classes))
     for _ in range(_STEPS):
-        steep, shifts = 0.0, [_PULL * offset for offset in offsets]
-        for j in rows:
-            for at, (name, chance) in enumerate(zip(classes, _chances(j, classes, slope, offsets), strict=True)):
-                residual = chance - (j.example.label == name)
-                shifts[at] += residual
-                steep += residual * max(-_FAR, j.scores.get(name, -_FAR))
-        slope = max(0.05, slope - 0.1 * _STEP * steep / len(rows))
-        offsets = [offset - _STEP * shift / len(rows) for offset, shift in zip(offsets, shifts, strict=True)]
-    return slope, offsets
+        scaled = slope * scores + offsets
+        chances = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+        residuals = chances / chances.sum(axis=1, keepdims=True) - truth
+        shifts = residuals.sum(axis=0) + _PULL * offsets
+        slope = max(0.05, slope - 0.1 * _STEP * float((residuals * scores).sum()) / len(rows))
+        offsets = offsets - _STEP * shifts / len(rows)
+    return slope, [float(offset) for offset in offsets]
 
 
 def held_out(judged: Sequence[Judged], classes: Sequence[str]) -> HeldOut:
