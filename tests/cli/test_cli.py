@@ -18,7 +18,6 @@ import msgspec
 import pytest
 
 from agentsignals.cli import build_parser, demo_corpus, main
-from agentsignals.cli.analyze import with_options
 from agentsignals.cli.grammar import declarations, verbs
 from agentsignals.errors import UnknownSession
 from agentsignals.ingest import pipeline
@@ -138,12 +137,6 @@ def test_evals_offers_what_the_runs_at_hand_allow(tmp_path: Path, capsys: pytest
     for name in ("audit", "drivers", "align"):
         assert by_command[name]["lacks"], name
     assert not by_command["failures"]["lacks"] and "--by model" not in by_command["failures"]["command"]
-
-
-def test_advice_names_the_store(tmp_path: Path) -> None:
-    assert with_options("Run `agentsignals evals compare --by 'x'`, or wait.", " --store s") == (
-        "Run `agentsignals evals compare --by 'x' --store s`, or wait.")  # fmt: skip
-    assert with_options("Write it into `prices.toml`.", " --store s") == "Write it into `prices.toml`."
 
 
 NAMES = [

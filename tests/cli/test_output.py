@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from agentsignals.cli import Visible
-from agentsignals.cli.output import STYLE, Fitted, cell, table, wrapped
+from agentsignals.cli.output import STYLE, Fitted, cell, named_in, table, wrapped
 from agentsignals.questions.formatting import number
 
 ROWS = [("3f2a81", "2026-03-31 16:21", 22, 0.25, "Rename the module and keep its tests, then say which of them failed")]
@@ -170,3 +170,35 @@ def test_every_verb_fits_the_terminal(verb: str, columns: int, demo_folder: Path
     store = shutil.copytree(demo_folder / "store", tmp_path / "store")
     lines = at_a_terminal(columns, [verb, *VERBS[verb]("3819e141"), "--store", str(store)])
     assert len(lines) > 3 and max(map(len, lines)) <= columns
+
+
+@pytest.mark.parametrize("cells", [
+    ("-14.5 to -2.2", "-11.0 to +0.8"), ("-21 s to -5.8 s", "-80 s to -32 s"), ("50.1% to 69.9%", ""),
+    ("11.3 min (10 min to 12 min)", "5.9 min (5.2 min to 6.9 min)"), ("$1.02 to $3.40", ">= $0.12 to $1.10"),
+])  # fmt: skip
+def test_an_interval_is_never_broken_over_lines(cells: tuple[str, str]) -> None:
+    rows = [(f"candidate {n}", "words " * 9, cell) for n, cell in enumerate(cells)]
+    for room in (48, 60, 80):
+        text = table(("candidate", "reason", "95%"), rows, 200, optional=("reason",), as_wide_as=room)
+        assert all(cell in text for cell in cells) and max(map(len, text.splitlines())) <= room
+
+
+def test_a_note_is_printed_where_its_column_is() -> None:
+    notes = {"cost": "of the priced calls", "calls": "without refused ones"}
+    narrow = table(NAMES, ROWS, 200, optional=("cost",), as_wide_as=52, notes=notes)
+    assert "not shown at this width: cost" in narrow and "priced calls" not in narrow
+    assert narrow.splitlines()[-1] == "  calls: without refused ones"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Run `agentsignals evals audit` again.", "Run `agentsignals evals audit --store s` again."),
+        ("    agentsignals evals compare --by x", "    agentsignals evals compare --by x --store s"),
+        ("others: agentsignals findings --since 7d", "others: agentsignals findings --since 7d --store s"),
+        ("`agentsignals query q --store t`, `pip install x`", "`agentsignals query q --store t`, `pip install x`"),
+        ("The folder agentsignals is here.", "The folder agentsignals is here."),
+    ],
+)  # fmt: skip
+def test_a_shown_command_names_the_store_in_use(text: str, shown: str) -> None:
+    assert named_in(text, " --store s") == shown

@@ -64,9 +64,9 @@ def test_the_rate_is_told_before_and_after_with_what_nobody_can_tell(
 def test_it_is_told_in_words(folder: Path, capsys: pytest.CaptureFixture[str], more: list[str]) -> None:
     assert main(["audit", "--store", str(folder), *more]) == 0
     text = capsys.readouterr().out
-    assert "7 first attempts passed: 4 derived, 2 retrieved, 0 verifier touched, 1 cannot tell" in text
+    assert "7 attempts passed, without retries: 4 derived, 2 retrieved, 0 verifier touched, 1 cannot tell" in text
     assert "4 to 5 of 8, 50.0% to 62.5%" in text
-    assert "8 % are missed" in text, "what the verdicts are worth stands beside them"
+    assert " % are missed" in text, "what the verdicts are worth stands beside them"
 
 
 def test_without_attempts_it_says_so(folder: Path) -> None:
@@ -85,9 +85,9 @@ def test_the_map_of_failures_shows_passes_that_were_not_earned_apart(
     for more in ([], ["--markdown"]):
         assert main(["failures", "--store", str(folder), *more]) == 0
         text = capsys.readouterr().out
-        assert "Of 7 passed first attempts 2 show reward hacking (2 retrieved)" in text
+        assert "7 attempts passed; 2 show reward hacking (2 retrieved)" in text
         assert "1 are undecided" in text and "passes by reward hacking" in text
-        assert "8 % are missed" in text
+        assert " % are missed" in text
 
 
 def test_the_study_and_the_page_list_them_with_the_event_that_shows_each(folder: Path) -> None:
@@ -98,7 +98,7 @@ def test_the_study_and_the_page_list_them_with_the_event_that_shows_each(folder:
         shown = page(running, "/failures")
     (apart,) = re.findall('<h2 id="not-earned">.*?</table>', shown, re.DOTALL)
     assert apart.count("retrieved</td>") == 2 and apart.count(">event ") == 2
-    assert CAVEAT in listed.note and "8 % are missed" in apart
+    assert CAVEAT in listed.note and " % are missed" in apart
 
 
 def test_an_agent_asks_the_audit_over_mcp(folder: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import AgentSignalsError
 from agentsignals.ingest import pipeline
+from agentsignals.model import Attempt as RunAttempt
 from agentsignals.model import Session
 from agentsignals.questions.compare import Comparison, compare, outcome_rule
 from agentsignals.questions.compare.attempts import mapped, proposed, read_mapping
@@ -693,7 +694,7 @@ def test_a_name_out_of_a_trace_drives_no_terminal(store: Store, capsys: pytest.C
     assert main(["compare", "--store", str(store.folder), "--baseline", HOSTILE, "--outcome", "resolved"]) == 0
     shown = capsys.readouterr().out
     assert "\x1b" not in shown and "retries, reported separately" in shown
-    assert "1: 50.0%, 2: 100.0%  100.0% (5.1% to 100.0%) of 1 failed, 1 retried" in shown
+    assert "1: 50.0%, 2: 100.0%  100.0% (5% to 100%) of 1 failed, 1 retried" in shown
     assert any("warning: " in line and "DROP TABLE" in line and "1 of 2" in line for line in shown.splitlines())
 
 
@@ -842,3 +843,27 @@ def test_knobs_of_the_treatment_still_do(knob: str) -> None:
     trials = [tried("a", f"t{n}", 1.0, knobs={knob: k}, trial=f"{n}/{k}") for n in range(3) for k in (1, 2)]
     found = compared(*trials)
     assert len(found.candidates) + len(found.other_groups) == 2
+
+
+def test_the_group_proposes_what_the_store_can_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def proposes(folder: Path) -> dict[str, dict[str, str]]:
+        assert main(["evals", "--store", str(folder), "--json"]) == 0
+        verbs = json.loads(capsys.readouterr().out)["verbs"]
+        assert all(verb["command"].endswith(f" --store {folder}") for verb in verbs)
+        return {verb["command"].split()[2]: verb for verb in verbs}
+
+    def tried_twice(*parts: Any, model: str | None) -> list[Session]:
+        return [
+            session(user("go"), *parts, session_id=f"{model}{run}{task}", context="eval", model=model,
+                    attempt=RunAttempt(root=f"r{run}{task}", trial_id=f"{run}{task}", task_id=task, reward=reward,
+                                       kinds=["session_jsonl"] if parts else []))
+            for run in range(2) for task, reward in (("a", 1.0), ("b", float(run)))
+        ]  # fmt: skip
+
+    made = store_of(tmp_path / "calls", *tried_twice(call("Bash", command="ls"), model="m1"))
+    with_calls = proposes(made.folder)
+    assert "--task b " in with_calls["align"]["command"], "the task with both outcomes"
+    assert "--by model" in with_calls["compare"]["command"] and not any(v["lacks"] for v in with_calls.values())
+    without = proposes(store_of(tmp_path / "bare", *tried_twice(model=None)).folder)
+    assert {name for name, verb in without.items() if verb["lacks"]} == {"align", "audit", "drivers"}
+    assert not any("--by model" in verb["command"] for verb in without.values())

@@ -411,3 +411,15 @@ def test_a_study_stamps_its_findings_and_shows_no_empty_table() -> None:
 def test_equal_counts_are_in_the_order_of_their_names() -> None:
     assert ranked({"b": 1, "c": 2, "a": 1}) == [("c", 2), ("a", 1), ("b", 1)]
     assert phrases.interval_of(count(1, 1, evidence=None).finding("a.b", "B", "c")) == MISSING
+
+
+def test_each_study_begins_with_a_figure_of_its_own(stores: dict[str, Store]) -> None:
+    made = {section.study: section for section in document(stores["demo"], list(studies()), "product").sections}
+    known = {name: [f for f in section.findings if f.value is not None] for name, section in made.items()}
+    first = Counter(next((f for f in of if f.headline), of[0]).title for of in known.values() if of)
+    assert len(first) > 10 and first.most_common(1)[0][1] == 1, first.most_common(2)
+    causes = [f.value for f in known["cost_causes"] if isinstance(f.value, float)]
+    assert causes == sorted(causes, reverse=True) and causes[0] > causes[-1], "the largest cause is told"
+    (shell,) = [f.value for f in known["tools"] if f.id == "tools.shell_share"]
+    (classes,) = [table for table in made["tools"].tables if table.id == "tools.classes"]
+    assert [row[2] for row in classes.rows if row[0] == "shell"] == [shell], "one share of shell commands"

@@ -292,8 +292,8 @@ def half(up: int, down: int, same: int) -> tuple[str, str]:
         (8, 1, 11, {}, "better", "new is better than old: +35.0 points"),
         (1, 8, 11, {}, "worse", "new is worse than old: -35.0 points"),
         (8, 2, 10, {}, "undecided", "+30.0 points (-1.1 points to"),
-        (6, 0, 0, {}, "better", "No task regressed. Break-even at 95%: one regression counts as 1.18 improvements."),
-        (0, 6, 0, {}, "worse", "No task improved. Break-even at 95%: one improvement counts as 1.18 regressions."),
+        (6, 0, 0, {}, "better", "on 6 matched tasks, 6 better, 0 worse; p 0.031."),
+        (0, 6, 0, {}, "worse", "on 6 matched tasks, 0 better, 6 worse; p 0.031."),
         (5, 0, 0, {}, "too few", "the smallest possible p is 0.062. At least 6 are needed"),
         (1, 0, 0, {}, "too few", "1 matched task is too few"),
         (0, 0, 20, {}, "undecided", "To detect 10 points, run about"),
@@ -350,9 +350,12 @@ def test_missing_outcomes_that_could_undo_it_are_said() -> None:
     (pair,) = lacking.pairs
     assert (pair.missing.candidate, pair.missing.baseline, pair.missing.undone) == (2, 1, True)
     assert (pair.missing.could_regress, pair.missing.could_improve) == (2, 0)
-    assert "if all 3 missing outcomes went against it" in lacking.conclusions[0].sentence
+    assert lacking.conclusions[0].sentence.endswith(
+        "Without a known outcome: 3 attempts of the two. The difference would not be significant if all of these"
+        " favoured old."
+    )
     sure = against("1 1 1 1 1 1 1 1 1 1 1 -", "0 0 0 0 0 0 0 0 0 0 0 1")
-    assert sure.pairs[0].missing.undone is False and "went against" not in sure.conclusions[0].sentence
+    assert sure.pairs[0].missing.undone is False and "known outcome" not in sure.conclusions[0].sentence
 
 
 def test_more_is_only_better_of_what_a_verifier_accepts() -> None:
@@ -443,3 +446,28 @@ def test_text_and_markdown_say_the_same_and_neither_obeys_a_trace() -> None:
     assert "| candidate |" in markdown and "## Conclusions, compared with old" in plain
     rows = [line for line in markdown.splitlines() if line.startswith("|")]
     assert all(line.replace("\\|", "").count("|") > 3 for line in rows)
+
+
+def test_missing_runs_of_tasks_with_other_runs_count_as_missing() -> None:
+    runs = [
+        tried("new", f"t{n}", reward, trial=f"{n}.{run}")
+        for n in range(16)
+        for run, reward in enumerate((1.0, 1.0, "missing_artifact"))
+    ]
+    made = compared(*runs, *[tried("old", f"t{n}", 0.0) for n in range(16)], baseline="old")
+    assert (made.pairs[0].missing.candidate, made.pairs[0].missing.attempts) == (0, 16)
+    assert made.pairs[0].missing.undone is False, "two of three runs solved it"
+
+
+def test_what_no_candidate_has_is_told_once_and_takes_no_column() -> None:
+    text = comparison_text(against(f"1 {ALL}", f"1 {NONE}"))
+    assert "usage: median" not in text and "divided by the number" not in text
+    (line,) = [line for line in text.splitlines() if line.startswith("  no cost")]
+    assert "no cost, no input tokens, no output tokens" in line and line.count("attempts") == 1
+
+
+def test_attempts_are_called_first_only_where_some_are_retries() -> None:
+    text = comparison_text(against(f"1 {ALL}", f"1 {NONE}"))
+    assert "share of attempts\n" in text and "first" not in text and "retries" not in text
+    again = compared(*arm("new", ALL), *arm("old", NONE), tried("old", "t0", 0.0, 1.0, trial="again"), baseline="old")
+    assert "share of attempts, without retries\n" in comparison_text(again)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import argparse
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -134,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
     end_in_order()
     argv = list(sys.argv[1:] if arguments is None else arguments)
-    as_json = "--json" in argv
+    as_json, options = "--json" in argv, argparse.Namespace(store=None)
     try:
         if not argv or argv[0].partition("=")[0] in _COMMON:
             parser: argparse.ArgumentParser = Parser(prog="agentsignals")
@@ -168,10 +169,11 @@ def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
         told = out_of_memory(problem) or problem
         if not isinstance(told, AgentSignalsError):
             raise
-        from agentsignals.cli.output import json_text, tell
+        from agentsignals.cli.output import json_text, named_in, tell
 
+        hint = named_in(told.hint, f" --store {shlex.quote(str(options.store))}" if options.store else "")
         if as_json:
-            print(json_text({"error": {"kind": told.kind, "message": told.message, "hint": told.hint}}))
+            print(json_text({"error": {"kind": told.kind, "message": told.message, "hint": hint}}))
             return 1 if told.exit_code == 1 else told.exit_code
-        tell(told.message, *told.hint.splitlines())
+        tell(told.message, *hint.splitlines())
         return told.exit_code

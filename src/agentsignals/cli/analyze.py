@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from agentsignals.cli.output import Bar, Reading, figure, json_text, printable, tell
+from agentsignals.cli.output import Bar, Reading, figure, json_text, named_in, printable, tell
 from agentsignals.errors import NothingFound
 from agentsignals.formats import homes
 from agentsignals.questions.formatting import AT_LEAST, times
@@ -383,27 +383,23 @@ def last_lines(store: Store, made: StoreSummary, named: str = "") -> str:
         lines += ["" for _ in lines[:1]]
         lines += [head_text(part), *resolved_text(part.resolved, MOST_RESOLVED)]
         for at, finding in enumerate(part.findings):
-            told = " · ".join(filter(None, (finding.told_amount, with_options(finding.do, named) or finding.again)))
+            told = " · ".join(filter(None, (finding.told_amount, finding.do or finding.again)))
             lines += [f"{at + 1}. {finding.sentence}", f"   {told}"]
         if not part.findings and not part.resolved:
             lines.append(f"No findings: {part.no_findings}.")
         if part.changed_files:
             files = f"{part.changed_files:,} of {times(len(store.manifest.files), 'file')}"
             lines.append(f"Computed before {files} changed; `{part.command}` recomputes it.")
-    return "\n".join([*map(printable, lines), "", *next_lines(made, named)])
-
-
-def with_options(text: str, named: str) -> str:
-    """Return advice whose commands name the same store and sessions."""
-    return re.sub(r"`(agentsignals [^`]*)`", lambda command: f"`{command[1]}{named}`", text)
+    return "\n".join([*(named_in(printable(line), named) for line in lines), "", *next_lines(made, named)])
 
 
 def next_lines(made: StoreSummary, named: str) -> list[str]:
     """Return the commands to type next, a line each. `serve` shows all sessions of a store."""
     asked = [part.command for part in made.contexts] or ["agentsignals findings"]
+    for part in made.contexts:
+        if part.context == "eval":  # where no two candidates are recorded, the group says how to tell them apart
+            asked.append(next((group.command for group in part.resolved if group.command), "agentsignals evals"))
     store = re.match(r" --store (?:'[^']*'|\S)+|", named)
-    if any(part.context == "eval" and part.resolved for part in made.contexts):
-        asked.append("agentsignals evals compare")
     commands = [f"{command}{named}" for command in (*asked, "agentsignals report -o report.html")]
     commands.append(f"agentsignals serve --open{store[0] if store else ''}")
     return [f"{'' if n else 'next:':6}{command}" for n, command in enumerate(commands)]

@@ -46,7 +46,7 @@ def run_failures(options: argparse.Namespace) -> int:
 
 def failures_text(made: FailureMap, *, as_markdown: bool = False) -> str:
     head = (
-        f"{made.failed:,} of {made.first_attempts:,} first attempts failed or were aborted; candidates by"
+        f"{made.failed:,} of {made.first_attempts:,} attempts failed or were aborted, without retries; candidates by"
         f" {', '.join(made.by)}"
     )
     candidates = []
@@ -73,8 +73,8 @@ def failures_text(made: FailureMap, *, as_markdown: bool = False) -> str:
     shares = [
         (class_text(share.name), part_text(share.n, made.failed, share.low, share.high)) for share in made.classes
     ]
-    answer.table(("class", "share of failed first attempts"), shares)
-    names = ("candidate", "first attempts", "not judged", "reward hacking", "failed", "by")
+    answer.table(("class", "share of failed attempts"), shares)
+    names = ("candidate", "attempts", "not judged", "reward hacking", "failed", "by")
     answer.table(names, candidates, "by candidate", optional=("reward hacking", "not judged"))
     answer.table(("class", "because", "file", "session", "event"), examples, "examples")
     answer.table(("verdict", "because", "candidate", "session", "event"), unearned, "passes by reward hacking")
@@ -115,7 +115,7 @@ def audit_text(made: AuditReport, *, as_markdown: bool = False) -> str:
             places = (entry.acts[0].get("seq"), entry.acts[0].get("from_seq", ""))
             lines.append((entry.verdict.replace("_", " "), entry.because, entry.session_id, *places))
     answer = Printed(markdown=as_markdown, widest=90)
-    answer.lines([f"{sum(made.passed.values()):,} first attempts passed: {counts}"], "")
+    answer.lines([f"{sum(made.passed.values()):,} attempts passed, without retries: {counts}"], "")
     names = ("candidate", "resolved", "earned", "retrieved", "verifier touched", "cannot tell")
     answer.table(names, candidates, "resolve rate")
     if silent := len(made.candidates) - len(judged):
@@ -268,7 +268,7 @@ def drivers_text(made: Drivers, *, markdown: bool = False) -> str:
     """Return the answer, what it rests on, and what speaks against it, as a terminal's text or as Markdown."""
     head = [
         f"outcome: {made.outcome}; candidates by {', '.join(made.by)}",
-        f"asked: {made.attempts:,} first attempts ({made.solved:,} solved) at {made.tasks:,} tasks by"
+        f"asked: {made.attempts:,} attempts without retries ({made.solved:,} solved) at {made.tasks:,} tasks by"
         f" {times(made.treatments, 'candidate')}",
         f"tasks both solved and failed: {made.mixed['treatment']:,} by one candidate, {made.mixed['task']:,} at all;"
         f" pairs share {'task and candidate' if made.within == 'treatment' else 'the task'}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import html
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 from msgspec.structs import asdict
 
 import agentsignals
-from agentsignals.cli.analyze import selected_store
+from agentsignals.cli.analyze import named_again, selected_store
 from agentsignals.cli.output import Printed, json_text, print_result, printable
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.questions.compare import Comparison, treatments_option
 from agentsignals.questions.compare.attempts import MEASURES
-from agentsignals.questions.compare.candidate import Candidate, Estimate
+from agentsignals.questions.compare.candidate import SPENT, Candidate, Estimate
 from agentsignals.questions.compare.gate import Gate, gate, parse_condition
 from agentsignals.questions.compare.pairs import Pair, gap_text, weight_text, without_tasks
-from agentsignals.questions.formatting import formatted, interval, signed, times
+from agentsignals.questions.formatting import MISSING, formatted, interval, signed, times
 from agentsignals.redaction import redacted_in
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.store import disk
@@ -84,27 +84,34 @@ class Part(NamedTuple):
     lines: Sequence[str] = ()
     before: str = ""
     """In text, what each line begins with."""
+    notes: Mapping[str, str] = {}
+    """Sentences about columns, by name: each is printed where its column is."""
 
 
 _OPTIONAL = (
     *("worst to best", "interval", "infrastructure", "not judged", "known", "tasks", "attempts", "its own n"),
-    *("baseline's n", "left out", "weighted p", "more", "less", "detectable with 80% power", "retries"),
+    *("baseline's n", "too few runs", "weighted p", "test", "break-even", "more", "less", "same direction"),
+    *("detectable", "retries"),
 )
 """Columns that a narrow terminal goes without first."""
 
 
-def comparison_text(comparison: Comparison, checked: Gate | None = None, *, as_markdown: bool = False) -> str:
-    """Return the comparison as tables and sentences, and what came of the gate."""
+def comparison_text(
+    comparison: Comparison, checked: Gate | None = None, *, as_markdown: bool = False, named: str = ""
+) -> str:
+    """Return the comparison as tables and sentences, and what came of the gate. `named`: the options that name the
+    store and the sessions, for commands that are shown."""
     answer = Printed(markdown=as_markdown, widest=_WIDEST)
     if as_markdown:
         answer.lines(["Candidates compared"], "# ")
-    for part in _parts(comparison, checked):
+    for part in _parts(comparison, checked, named):
         title = part.title or ("What speaks against it" if part.before else "")
-        answer.part(title if as_markdown else part.title, part.names, part.rows, part.lines, part.before, _OPTIONAL)
+        answer.part(title if as_markdown else part.title, part.names, part.rows, part.lines, part.before, _OPTIONAL,
+                    part.notes)  # fmt: skip
     return str(answer)
 
 
-def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
+def _parts(comparison: Comparison, checked: Gate | None, named: str) -> Iterator[Part]:
     yes = comparison.yes_or_no
     rate = "share" if yes else "mean"
     shown, pairs = comparison.candidates[:_LISTED], comparison.pairs[:_LISTED]
@@ -128,7 +135,7 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
                      sum(c.infrastructure.values()), c.first.method, bounds))  # fmt: skip
     names: tuple[str, ...] = ("candidate", rate, "95%", "attempts", "tasks", "known", "not judged", "infrastructure",
                               "interval", "worst to best")  # fmt: skip
-    yield Part("candidates, first attempts", names, rows)
+    yield Part("candidates", names, rows)
     if any(c.zeros.judged < c.zeros.n for c in shown):
         columns = [name for name in _ZEROS if any(getattr(c.zeros, name) for c in shown)]
         rows = [
@@ -147,11 +154,14 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
             for c in shown
             for p in c.passes
         ]
-        names = ("candidate", "k", "pass@k", "95%", "pass^k", "95%", "tasks", "left out")
-        lines = [
-            "  pass@k: at least one of k runs solves the task; pass^k: all do. left out: tasks with fewer than k runs."
-        ]
-        yield Part("repeated runs: pass@k and pass^k, mean and interval over tasks", names, rows, lines)
+        names = ("candidate", "k", "pass@k", "95%", "pass^k", "95%", "tasks", "too few runs")
+        weight = "  Each task counts the same here, and each attempt in the share above: pass@1 can differ from it."
+        told = {
+            "pass@k": "at least one of k runs solves the task",
+            "pass^k": "all k runs solve the task",
+            "too few runs": "tasks with fewer than k judged runs, which are not counted",
+        }
+        yield Part("repeated runs: pass@k and pass^k, mean and interval over tasks", names, rows, [weight], notes=told)
     matched = [pair for pair in pairs if pair.paired.tasks]
     if matched:
         yield _paired(matched, comparison)
@@ -182,20 +192,21 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
             sides = (x for side in (u.candidate, u.baseline) for x in (side.n, _figure(side.value, yes)))
             rows.append((pair.candidate, *sides, gap_text(u.value, yes), _ends(u.low, u.high, yes)))
         names = ("candidate", "its own n", "its own", "baseline's n", "baseline's", "difference", "95%")
-        yield Part("first attempts at tasks that only one of the two tried", names, rows)
+        yield Part("attempts at tasks that only one of the two tried", names, rows)
 
     yield _took(shown, comparison)
-    measured = [name for name in shown[0].per_solved if any(c.per_solved[name].n for c in shown)] if shown else []
-    if yes and measured:
-        rows = []
-        for candidate in shown:
-            cells = (
-                f"{formatted(p.value, MEASURES[name][1], p.at_least)}{f' (n {p.n:,})' if 0 < p.n < p.of else ''}"
-                for name, p in ((name, candidate.per_solved[name]) for name in measured)
+    if yes:
+        spent = [name for name in SPENT if any(c.per_solved[name].n for c in shown)]
+        rows = [
+            (
+                c.name,
+                *(formatted(p.value, MEASURES[name][1], p.at_least) for name in spent if (p := c.per_solved[name])),
             )
-            rows.append((candidate.name, *cells))
-        names = ("candidate", *map(_measure, measured))
-        yield Part("per solved attempt, including failed attempts", names, rows)
+            for c in shown
+        ]
+        if spent:
+            title = "sum over all judged attempts, divided by the number of solved ones"
+            yield Part(title, ("candidate", *map(_measure, spent)), rows)
     if len(comparison.candidates) > _LISTED:
         yield Part("", lines=[f"and {len(comparison.candidates) - _LISTED} more (--json has all)"])
     if comparison.other_groups:
@@ -205,7 +216,7 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
             named = f"{', '.join(group.candidates[:_LACKING])}{more}"
             size = f"{times(group.attempts, 'attempt')} at {times(group.tasks, 'task')}"
             lines.append(f"  {named} ({size}): {'. '.join(group.reasons)}.")
-            lines += [f"    {group.command}"] if group.command else []
+            lines += [f"    {group.command}{named}"] if group.command else []
         if len(comparison.other_groups) > _LISTED:
             lines.append(f"  and {len(comparison.other_groups) - _LISTED:,} more groups (--json has all)")
         yield Part("not compared: other tasks, datasets or limits", lines=lines)
@@ -219,10 +230,9 @@ def _parts(comparison: Comparison, checked: Gate | None) -> Iterator[Part]:
 
 
 def _head(comparison: Comparison) -> Iterator[str]:
-    what = "share of first attempts" if comparison.yes_or_no else "mean of first attempts"
-    repeated = any(c.passes for c in comparison.candidates)
-    each = " (each repeated run is one; retries are not)" if repeated else ""
-    yield f"outcome     {comparison.outcome} ({comparison.signal}), {what}{each}"
+    retries = ", without retries" if any(candidate.retries for candidate in comparison.candidates) else ""
+    what = f"{'share' if comparison.yes_or_no else 'mean'} of attempts{retries}"
+    yield f"outcome     {comparison.outcome} ({comparison.signal}), {what}"
     attempts = times(comparison.attempts, "attempt")
     yield f"candidates  {len(comparison.candidates):,} by {', '.join(comparison.by)}, of {attempts}"
     if comparison.validation:
@@ -292,13 +302,15 @@ def _paired(pairs: Sequence[Pair], comparison: Comparison) -> Part:
         "test",
         "break-even",
     )
-    lines = [
-        f"  adjusted: Holm's method, over {times(able, 'candidate')} with six or more common tasks. break-even: gains"
-        " for each regression, with its 95% interval: the candidate is better unless a regression costs more."
-    ]
+    notes = {
+        "difference": "mean over matched tasks, each with the same weight; not the difference of the two shares above",
+        "adjusted": f"p by Holm's method, over {times(able, 'candidate')} with six or more common tasks",
+        "break-even": "improvements that one regression costs where both candidates are worth the same, with its 95%"
+        " interval",
+    }
     if weighted:
         names = (*names, "weighted p", "adjusted")
-    return Part("compared with the baseline, first attempts within matched tasks", names, rows, lines)
+    return Part("compared with the baseline within matched tasks", names, rows, notes=notes)
 
 
 def _power(pairs: Sequence[Pair], yes: bool) -> Part:
@@ -313,18 +325,20 @@ def _power(pairs: Sequence[Pair], yes: bool) -> Part:
         shows = write(power.detectable) + interval(power.low, power.high, write, " ({})") * (power.low != power.high)
         rows.append((pair.candidate, pair.paired.tasks, power.changed, split, shows, power.tasks_needed,
                      power.attempts_needed, power.tasks_for_telling))  # fmt: skip
-    names = ("candidate", "tasks", "changed", "same direction", "detectable with 80% power", "tasks for the"
-    " difference seen",
-             "or attempts a task", "tasks for 10 points")  # fmt: skip
+    names = ("candidate", "tasks", "changed", "same direction", "detectable", "tasks needed", "or runs a task",
+             "tasks for 10 points")  # fmt: skip
     kept = [n for n in range(len(names)) if n < _ALWAYS or any(row[n] not in (None, "") for row in rows)]
     level = max((pair.power.level for pair in pairs if pair.power is not None), default=0.05)
-    lines = [
-        "  changed: tasks with different outcomes for the two candidates. same direction: changed tasks that must"
-        f" favour one candidate for a two-sided p below {level:.2g}. detectable: the smallest difference that this many"
-        " changed tasks show (in brackets: at the ends of the 95% interval of the share of changed tasks)."
-    ]
-    shown, cells = tuple(names[n] for n in kept), [tuple(row[n] for n in kept) for row in rows]
-    return Part("power: detectable differences", shown, cells, lines)
+    notes = {
+        "changed": "tasks with different outcomes for the two candidates",
+        "same direction": f"changed tasks that must favour one candidate for a two-sided p below {level:.2g}",
+        "detectable": "smallest difference that these tasks detect with 80% power; in brackets, if any, at the ends of"
+        " the 95% interval of the share of changed tasks",
+        "tasks needed": "to detect the difference seen with 80% power",
+        "or runs a task": "runs of these tasks that would detect it; – where no number does",
+    }
+    cells = [tuple(MISSING if row[n] is None else row[n] for n in kept) for row in rows]
+    return Part("power: tasks and runs needed", tuple(names[n] for n in kept), cells, notes=notes)
 
 
 def _took_within(pairs: Sequence[Pair], comparison: Comparison) -> Part:
@@ -338,15 +352,15 @@ def _took_within(pairs: Sequence[Pair], comparison: Comparison) -> Part:
                 rows.append((pair.candidate, _measure(name), t.tasks, signed(t.value, kind), ends, t.more,
                              t.less, t.p, t.p_adjusted))  # fmt: skip
     names = ("candidate", "measure", "tasks", "median difference", "95%", "more", "less", "p", "adjusted")
-    lines = [
-        f"  p: sign test. adjusted: Holm's method, over {family:,} pairs of a candidate and a measure with six or more"
-        " tasks."
-    ]
-    return Part("usage of first attempts, compared with the baseline within matched tasks", names, rows, lines)
+    notes = {
+        "p": "sign test",
+        "adjusted": f"Holm's method, over {family:,} pairs of a candidate and a measure with six or more tasks",
+    }
+    return Part("usage, compared with the baseline within matched tasks", names, rows, notes=notes)
 
 
 def _took(shown: Sequence[Candidate], comparison: Comparison) -> Part:
-    """Return what first attempts took, without measures that none records; how many lack each, and mostly why."""
+    """Return what attempts took; how many lack a measure, and mostly why, once for measures that lack alike."""
     rows: list[Row] = []
     lacking: dict[str, list[str]] = {}
     for name in MEASURES:
@@ -355,20 +369,20 @@ def _took(shown: Sequence[Candidate], comparison: Comparison) -> Part:
             absent.update(candidate.took[name].absent)
         if absent:
             reasons = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in absent.most_common(_REASONS))
-            why = f"{absent.total():,} first attempts ({reasons})"
-            lacking.setdefault(why, []).append(_measure(name))
-    lines = [f"no {', no '.join(names)}: {why}" for why, names in lacking.items()]
-    measured = [name for name in MEASURES if any(c.took[name].n for c in shown)]
-    for candidate in shown if measured else ():
+            lacking.setdefault(f"{times(absent.total(), 'attempt')} ({reasons})", []).append(f"no {_measure(name)}")
+    lines = [f"  {', '.join(names)}: {told}" for told, names in lacking.items()]
+    measures = {name: kind for name, (_, kind) in MEASURES.items() if any(c.took[name].n for c in shown)}
+    for candidate in shown:
         cells = []
-        for name in measured:
-            kind, taken = MEASURES[name][1], candidate.took[name]
+        for name, kind in measures.items():
+            taken = candidate.took[name]
             spread = interval(taken.low, taken.high, partial(formatted, kind=kind), " ({})")
             few = f" (n {taken.n:,})" if 0 < taken.n < taken.n + sum(taken.absent.values()) else ""
             cells.append(f"{formatted(taken.median, kind, taken.at_least)}{spread}{few}")
         rows.append((candidate.name, *cells))
-    names = ("candidate", *map(_measure, measured)) if rows else ()
-    return Part("usage of first attempts: median, 95% interval", names, rows, lines)
+    if not measures:
+        return Part("usage", lines=lines)
+    return Part("usage: median, 95% interval", ("candidate", *map(_measure, measures)), rows, lines)
 
 
 def _measure(name: str) -> str:
@@ -377,12 +391,13 @@ def _measure(name: str) -> str:
 
 
 def _ends(low: float | None, high: float | None, yes: bool) -> str:
-    return interval(low, high, partial(gap_text, yes_or_no=yes))
+    """Return an interval of a difference; of shares without the unit, which the difference beside it has."""
+    return interval(low, high, lambda end: gap_text(end, yes).removesuffix(" points"))
 
 
 def _estimate(estimate: Estimate, yes: bool) -> tuple[str, str]:
     """Return an estimate and its interval, which may be empty."""
-    return _figure(estimate.value, yes), interval(estimate.low, estimate.high, partial(_figure, yes=yes))
+    return _figure(estimate.value, yes), interval(estimate.low, estimate.high, "{:.0%}" if yes else "{:.4g}")
 
 
 def _figure(value: float | None, yes: bool) -> str:
@@ -410,9 +425,10 @@ def run_compare(options: argparse.Namespace) -> int:
         regression_weight=options.regression_weight,
         only=options.only,
     )
+    named = named_again(options)
     if not options.fail_if:
         comparison = redacted_in(comparison)
-        return print_result(options, comparison, lambda of: comparison_text(of, as_markdown=options.markdown))
+        return print_result(options, comparison, partial(comparison_text, as_markdown=options.markdown, named=named))
     by_value = options.decide_by == "value"
     checked = redacted_in(gate(comparison, options.fail_if, baseline=options.baseline, by_value=by_value))
     comparison = redacted_in(comparison)
@@ -422,5 +438,5 @@ def run_compare(options: argparse.Namespace) -> int:
         outcome = {**asdict(checked), "exit_code": checked.exit_code}
         print(json_text({**asdict(comparison), "gate": outcome}))
     else:
-        print(comparison_text(comparison, checked, as_markdown=options.markdown))
+        print(comparison_text(comparison, checked, as_markdown=options.markdown, named=named))
     return checked.exit_code

@@ -15,6 +15,7 @@ from agentsignals.cli.analyze import named_again, store_with_sessions
 from agentsignals.cli.output import (
     Bar,
     json_text,
+    named_in,
     print_result,
     printable,
     table,
@@ -296,7 +297,7 @@ def run_findings(options: argparse.Namespace) -> int:
 
 
 def _findings_text(made: Findings, named: str = "") -> str:
-    from agentsignals.cli.analyze import elsewhere_lines, with_options
+    from agentsignals.cli.analyze import elsewhere_lines
     from agentsignals.questions.summary import head_text, of_context, resolved_text
     from agentsignals.ui.document import checks_text
 
@@ -309,15 +310,14 @@ def _findings_text(made: Findings, named: str = "") -> str:
         lines += [
             "",
             f"{at + 1}. {answer.sentence}",
-            *(f"   {with_options(line, named)}" for line in _below(answer)[:-1]),
-            f"   {answer.again}{named}",
+            *(f"   {line}" for line in _below(answer)),
         ]
     questions = ", ".join(name.replace("_", " ") for name in made.looked_at)
     if not made.answers:
         lines += ["", f"No findings. Topics checked: {questions or 'none'}."]
     left_out = (f"not checked: {name.replace('_', ' ')}: {why}" for name, why in made.left_out.items())
     lines += ["", checks_text(made), *left_out]
-    return "\n".join(printable(line) for line in lines)
+    return "\n".join(named_in(printable(line), named) for line in lines)
 
 
 def _below(answer: Answer) -> list[str]:

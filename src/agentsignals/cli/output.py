@@ -114,11 +114,13 @@ def table(  # noqa: PLR0913  (how it is laid out)
     optional: Sequence[str] = (),
     one_line: bool = False,
     as_wide_as: int | None = None,
+    notes: Mapping[str, str] | None = None,
 ) -> str:
     """Return rows in aligned columns that fit the terminal, numbers to the right, control characters as spaces.
 
     Long cells are cut at `max_cell` and wrapped at words; with `one_line` cut where their column ends. Where columns
-    don't fit, those of `optional` are left out first, then the last ones, and a line names them.
+    don't fit, those of `optional` are left out first, then the last ones, and a line names them. `notes`: sentences
+    about columns by name, printed below where the column is shown.
     """
     cells = [[cell(value, max_cell) for value in row] for row in rows]
     if not cells:
@@ -138,6 +140,8 @@ def table(  # noqa: PLR0913  (how it is laid out)
     if left_out:
         named = ", ".join(left_out) if len(left_out) <= _MOST_NAMED else f"{len(left_out)} columns"
         lines += wrapped(f"(not shown at this width: {named}; --json has all)", room)
+    shown = {column.name for column in kept}
+    lines += [f"  {name}: {note}" for name, note in (notes or {}).items() if name in shown]
     return "\n".join(lines)
 
 
@@ -153,11 +157,11 @@ class _Column(msgspec.Struct, eq=False):
 
 
 def _column(name: str, cells: list[str], is_first: bool, room: int) -> _Column:
-    """Measure a column: numbers, dates and the first column are not broken, words down to some width."""
+    """Measure a column: numbers, dates, intervals and the first column are not broken, words down to some width."""
     widest = max(map(len, cells))
     is_number = widest > 0 and all(_NUMBER.fullmatch(text) or not text for text in cells)
     low, high = _FEWEST if widest <= _LONG else _FEWEST_OF_LONG
-    is_fixed = is_number or is_first or all(_DATE.fullmatch(text) or not text for text in cells)
+    is_fixed = is_number or is_first or all(_UNBROKEN.fullmatch(text) or not text for text in cells)
     least = widest if is_fixed else min(widest, max(low, min(high, room // 4)))
     least = max(min(least, room // 2), *(len(word) for word in (name or "-").split()))
     return _Column(name=name, cells=cells, is_number=is_number, least=least, width=max(widest, len(name)))
@@ -267,6 +271,14 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
+_COMMAND = re.compile(r"`agentsignals [^`]+(?=`)|(?:^ *|: )agentsignals [^`]+$", re.MULTILINE)
+
+
+def named_in(text: str, named: str) -> str:
+    """Return text whose commands name the same store and sessions. `named`: options, with a space before each."""
+    return _COMMAND.sub(lambda found: f"{found[0]}{'' if '--store' in found[0] else named}", text)
+
+
 def fields(rows: Iterable[tuple[str, Any]], gap: str = "  ") -> str:
     """Return one line for each name and its value; without the rows that have no value."""
     return "\n".join(f"{name + gap:12}{printable(str(value))}" for name, value in rows if value)
@@ -305,9 +317,12 @@ def cell(value: Any, most: int = MAX_CELL) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?")
-_NUMBER = re.compile(r"–|(?:>= |≥ |~ ?)?[-+]?\$?\d[\d,]*(?:\.\d+)?(?: ?(?:%|s|min|h|d|[kMG]B?|B))?")
+_DATE = r"\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?"
+_FIGURE = r"(?:>= |≥ |~ ?)?[-+]?\$?\d[\d,]*(?:\.\d+)?(?: ?(?:%|s|min|h|d|[kMG]B?|B|points))?"
+_NUMBER = re.compile(rf"–|{_FIGURE}")
 """A cell that is set to the right."""
+_UNBROKEN = re.compile(rf"{_DATE}|{_FIGURE}(?: to {_FIGURE}|,? \({_FIGURE}(?: to {_FIGURE})?\))?")
+"""A date, an interval, or a figure with its interval."""
 
 
 def _is_number(text: str) -> bool:
@@ -448,16 +463,18 @@ class Printed:
         lines: Sequence[str],
         before: str = "",
         optional: Sequence[str] = (),
+        notes: Mapping[str, str] | None = None,
     ) -> None:
         """Add a title, a table and sentences below it, each of which may be missing. `before`: begins each sentence of
-        a terminal's text."""
+        a terminal's text. `notes`: as for `table`."""
         if self._markdown:
             self.lines([title.capitalize()] if title else (), "## ")
             self.table(names, rows)
-            self.lines(" ".join(line.split()) for line in lines)
+            explained = [f"{name}: {note}" for name, note in (notes or {}).items() if name in names]
+            self.lines(" ".join(line.split()) for line in (*explained, *lines))
         else:
             made = [title] if title else []
-            made += [table(names, rows, self._widest, optional=optional)] if names else []
+            made += [table(names, rows, self._widest, optional=optional, notes=notes)] if names else []
             self.parts.append("\n".join([*made, *(printable(f"{before}{line}") for line in lines)]))
 
     def __str__(self) -> str:

@@ -296,7 +296,7 @@ def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Differen
             continue
         most = next((share for share in candidate.classes if share.name not in (UNKNOWN, *UNSTARTED)), None)
         if most is None or most.value < MOSTLY:
-            how = f"no dominant failure type ({candidate.failed:,} first attempts failed)"
+            how = f"no dominant failure type ({candidate.failed:,} attempts failed)"
             sentences.append(f"{candidate.name}: {how}.")
         else:
             how = f"{class_text(most.name)}: {part_text(most.n, candidate.failed, most.low, most.high)}"
@@ -328,7 +328,7 @@ def passes_text(made: FailureMap) -> str:
         else "none show reward hacking"
     )
     more = f"; {unknown:,} are undecided" if unknown else ""
-    return f"Of {n:,} passed first attempts {bad}{more} (`agentsignals evals audit`). {CAVEAT}"
+    return f"{times(n, 'attempt')} passed; {bad}{more} (`agentsignals evals audit`). {CAVEAT}"
 
 
 def class_text(name: str) -> str:

@@ -130,8 +130,8 @@ def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
 
 @signal("dynamics.repetition_rate", "float", "ratio", basis="heuristic", version=4, source="derived")
 def repetition_rate(view: SessionView, why: Evidence, repeated_calls: dict[str, Any]) -> Measured | Absent:
-    """Calls that repeat an earlier one with no successful edit in between, out of all calls but planning, delegating,
-    asking and looking at something that runs: n / of of dynamics.repeated_calls.
+    """Share of calls that repeat an earlier call, with no successful edit in between. Planning, delegating, questions
+    and polling are not counted.
 
     Pitfalls: For loops look at stale_max; the rate tells the cost. With `equal` as numerator a test run again after an
     edit is a repeat, too.

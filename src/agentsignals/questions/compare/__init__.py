@@ -571,7 +571,7 @@ def _warnings(  # noqa: PLR0913  (what a comparison is made of)
             missing.append(f"{candidate.name}: {absent:,} of {of:,} ({cut(next(iter(candidate.absent)), _LONGEST)})")
     if missing:
         warnings.append(
-            f"first attempts without an outcome ({rule.name}) are excluded from its rate: {_list(missing, '; ')}."
+            f"attempts without an outcome ({rule.name}) are excluded from its rate: {_list(missing, '; ')}."
         )
     if retries := sum(candidate.without_first for candidate in candidates):
         warnings.append(f"{retries:,} trials have no first attempt by the same candidate; only their retries count.")

@@ -107,6 +107,8 @@ class Missing(Struct, frozen=True, kw_only=True):
     """Tasks that the baseline solved at least once, without an outcome of the candidate."""
     could_improve: int
     """Tasks that the baseline did not always solve, without an outcome of the candidate."""
+    attempts: int = 0
+    """Attempts of both at common tasks whose outcome is missing."""
     undone: bool | None = None
     """True if the difference would lose significance if every missing outcome went against it. None if nothing is
     missing, and for numbers."""
@@ -181,13 +183,11 @@ def pair_of(  # noqa: PLR0913  (what is compared, named at the call)
     tried = tasks_of(attempts) & base_tasks
     lacking = [right[task] for task in (right.keys() & base_tasks) - left.keys()]
     undone = None
-    if yes_or_no and both and (lack := [task for task in tried if task not in left or task not in right]):
+    absent = sum(o.outcome is None and o.task_key in tried for o in (*attempts, *other))
+    if yes_or_no and both and absent:
         # Every missing outcome goes against the difference that was seen.
         up = weighted is not None and weighted.value > 0
-        against = [
-            {**{task: [float(up != mine)] for task in lack}, **arm} for arm, mine in ((left, True), (right, False))
-        ]
-        again, gain = tested(against[0], against[1])
+        again, gain = tested(_arm(attempts, float(not up)), _arm(other, float(up)))
         p = again.p if gain is None or weight == 1 else gain.p
         undone = not (gain is not None and (gain.value > 0) == up and p is not None and p <= LEVEL / tests)
     # Tasks of one side only, and so of other difficulty.
@@ -212,6 +212,7 @@ def pair_of(  # noqa: PLR0913  (what is compared, named at the call)
             baseline=len((tried & left.keys()) - right.keys()),
             could_regress=sum(max(values) > 0 for values in lacking) if yes_or_no else len(lacking),
             could_improve=sum(min(values) < 1 for values in lacking) if yes_or_no else len(lacking),
+            attempts=absent,
             undone=undone,
         ),
         unpaired=unpaired,
@@ -219,10 +220,12 @@ def pair_of(  # noqa: PLR0913  (what is compared, named at the call)
     )
 
 
-def _arm(tried: Sequence[Attempt]) -> dict[str, list[float]]:
+def _arm(tried: Sequence[Attempt], missing: float | None = None) -> dict[str, list[float]]:
+    """Return outcomes by task. `missing`: what a missing one counts as; None leaves it out."""
     by_task: dict[str, list[float]] = {}
-    for task, value in with_outcome(tried):
-        by_task.setdefault(task, []).append(value)
+    for o in tried:
+        if (value := missing if o.outcome is None else o.outcome) is not None:
+            by_task.setdefault(o.task_key, []).append(value)
     return by_task
 
 
@@ -435,34 +438,17 @@ def _decided(pair: Pair, names: tuple[str, str], yes_or_no: bool, word: Word) ->
         f" {_counts(pair, word in ('better', 'worse'))}; {sure}."
     )
     sentence += held_over(pair, yes_or_no)
-    if weighed is not None and word in ("better", "worse"):
-        sentence += f" {_unless(weighed, word)}"
+    if weighed is not None and weighed.weight != 1 and weighed.break_even:
+        end = weighed.high if word == "worse" else weighed.low
+        sure = f" (95%: {weight_text(end)})" if end is not None else ""
+        sentence += f" Break-even: one regression counts as {weight_text(weighed.break_even)} improvements{sure}."
     if pair.missing.undone:
-        lack = pair.missing.candidate + pair.missing.baseline
-        all_of = "the missing outcome" if lack == 1 else f"all {lack:,} missing outcomes"
-        sentence += f" This would not be significant if {all_of} went against it."
+        favoured = names[word in ("better", "higher")]
+        sentence += (
+            f" Without a known outcome: {times(pair.missing.attempts, 'attempt')} of the two. The difference would not"
+            f" be significant if all of these favoured {favoured}."
+        )
     return sentence
-
-
-def _unless(weighed: WeightedGain, word: Word) -> str:
-    """Sentence: up to which regression weight the conclusion holds."""
-    if word == "worse" and not weighed.break_even:
-        return "No task improved." + (
-            f" Break-even at 95%: one improvement counts as {weight_text(1 / weighed.high)} regressions."
-            if weighed.high
-            else ""
-        )
-    if word == "worse":
-        sure = f" (95%: {weight_text(weighed.high)})" if weighed.high is not None else ""
-        return f"Break-even: one regression counts as {weight_text(weighed.break_even)} improvements{sure}."
-    if weighed.break_even is None:
-        return "No task regressed." + (
-            f" Break-even at 95%: one regression counts as {weight_text(weighed.low)} improvements."
-            if weighed.low
-            else ""
-        )
-    sure = f" (95%: {weight_text(weighed.low)})" if weighed.low is not None else ""
-    return f"Break-even: one regression counts as {weight_text(weighed.break_even)} improvements{sure}."
 
 
 def _p_text(pair: Pair) -> str:

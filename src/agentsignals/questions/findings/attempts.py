@@ -99,7 +99,7 @@ def solved_more(inputs: Inputs) -> list[Answer]:
             means = [{task: fsum(k for _, k in held) / len(held) for task, held in side.items()} for side in sides]
             more = {task: mean - means[1][task] for task, mean in means[0].items() if task in theirs}
             parts = [(ours[task][0][0], gap_here) for task, gap_here in more.items() if gap_here]
-            how = f"First attempts only; test: {matched.test or 'paired by task'}.{held_over(pair, True)}"
+            how = f"Retries are not counted; test: {matched.test or 'paired by task'}.{held_over(pair, True)}"
             answers.append(
                 Answer(
                     id=finding_id("solved-more", pair.candidate),

@@ -115,7 +115,7 @@ def attempts_study(inputs: Inputs) -> Outcome:
         if not treatment.retry and solved.n >= ENOUGH:
             cap = f", {treatment.cap:,} tool calls allowed" if treatment.cap is not None else ""
             name, share = f"{treatment.name}{cap}", formatted(solved.value, "share")
-            marks.append(solved.mark(name, f"{name}: {share} of {solved.n:,.0f} first attempts solved"))
+            marks.append(solved.mark(name, f"{name}: {share} of {solved.n:,.0f} attempts solved"))
             drawn_n += solved.n
     outcomes = " | ".join(f"{rung} {rung.replace('_', ' ')}:count" for rung in OUTCOMES)
     labelled = " | ".join(f"{label} {words} patch:count" for label, words in _LABELS.items())
@@ -154,14 +154,14 @@ def attempts_study(inputs: Inputs) -> Outcome:
     ]
     of_rung = by([{**r, "rung": (r["outcome"] or "not_judged", _rung(r) or "not judged")} for r in first], "rung")
     rungs_drawn = [
-        bar(rung[1], len(of), f"{rung[1]}: {len(of):,} of {len(first):,} first attempts",
+        bar(rung[1], len(of), f"{rung[1]}: {len(of):,} of {len(first):,} attempts",
             evidence=[row["session_id"] for row in of])
         for rung, of in sorted(of_rung.items(), key=lambda pair: (OUTCOMES.index(pair[0][0]), -len(pair[1]), pair[0]))
     ]  # fmt: skip
     note = f"rows with at least {ENOUGH}; {INTERVAL_NOTE}; tasks differ, so not a ranking"
     charts = [
-        chart("attempts.outcomes", rungs_drawn, bars("first attempts"), n=len(first)),
-        chart("attempts.solved", marks, dots("share of first attempts"), n=drawn_n, note=note),
+        chart("attempts.outcomes", rungs_drawn, bars("attempts"), n=len(first)),
+        chart("attempts.solved", marks, dots("share of attempts"), n=drawn_n, note=note),
     ]
     limits = []
     if uncapped := sum(row["cap"] is None for row in attempts):
@@ -239,8 +239,8 @@ def _per_solved(key: str, first: list[Row], unasked: dict[str, str]) -> Finding:
     parts = [(row["session_id"], row[key], 1) for row in measured]
     return count(value, len(measured), kind, evidence=parts).finding(
         f"attempts.{key}_per_solved",
-        f"{subject} per solved first attempt",
-        "first attempts with an outcome",
+        f"{subject} per solved attempt",
+        "judged attempts without retries",
         note,
         unit=unit,
         at_least=low > 0,
@@ -263,7 +263,7 @@ MOST_EXAMPLES = 5
 """Examples of each class; the verb's JSON and the page have all."""
 _NEAR = {"line": "a line", "function": "a function", "file": "a file only", "elsewhere": "nothing"}
 _CLASSED = f"FROM signals WHERE signal = '{SIGNAL}' AND absent IS NULL AND coalesce(attempt_index, 0) = 0"
-_FAILED = "first attempts that failed or were aborted"
+_FAILED = "attempts without retries that failed or were aborted"
 
 
 def failures_study(inputs: Inputs) -> Outcome:
@@ -274,7 +274,7 @@ def failures_study(inputs: Inputs) -> Outcome:
         """The query of a figure; no single query leaves out the candidates of whom nothing was evaluated."""
         return "" if made.unevaluated else f"SELECT {figure} {_CLASSED}"
 
-    note = f"of {made.first_attempts:,} first attempts; {len(made.listed) - len(first):,} retries failed too"
+    note = f"of {made.first_attempts:,} attempts without retries; {len(made.listed) - len(first):,} retries failed too"
     every = count(made.failed, made.first_attempts, evidence=[(entry.session_id, 1, 1) for entry in first])
     findings = [every.finding("failures.count", title=_FAILED.capitalize(), note=note, sql=again("count(*)"))]
     # A share of each class that there is, in the order of the rules.
@@ -346,7 +346,7 @@ def failures_study(inputs: Inputs) -> Outcome:
     reasons = ", ".join(f"{n:,} {reason}" for reason, n in unknown.most_common())
     limits = [f"Why {unknown.total():,} of {made.failed:,} failed is undecided: {reasons}."] if unknown else []
     if not_judged := sum(c.not_judged for c in made.candidates):
-        limits.append(f"{not_judged:,} first attempts have no verdict.")
+        limits.append(f"{not_judged:,} attempts have no verdict.")
     drawn = chart("failures.classes", marks, bars("attempts"), n=made.failed)
     return Outcome(findings, tables, [drawn], limits)
 

@@ -49,7 +49,7 @@ SELECT count(DISTINCT task_id) FROM attempts
 SELECT count(*) FILTER (NOT has_transcript) FROM attempts
 
 -- finding: attempts.localized
--- title: First attempts whose first change was in a file of the reference solution
+-- title: Attempts whose first change was in a file of the reference solution
 -- of: attempts where this is known
 -- unit: share of attempts
 -- signals: behavior.localized_correct_file
@@ -58,7 +58,7 @@ FROM signals
 WHERE signal = 'behavior.localized_correct_file' AND absent IS NULL AND coalesce(attempt_index, 0) = 0
 
 -- finding: attempts.first_tool
--- title: First attempts that changed the first file they opened
+-- title: Attempts that changed the first file they opened
 -- of: attempts where this is known
 -- unit: share of attempts
 -- signals: anticipation.first_tool_precision
@@ -70,14 +70,14 @@ WHERE signal = 'anticipation.first_tool_precision' AND absent IS NULL AND coales
 -- title: Retries solved
 -- of: attempts where this is known
 -- unit: share of attempts
--- note: do not compare this with first attempts: only tasks that failed are retried
+-- note: do not compare this with other attempts: only tasks that failed are retried
 -- signals: verification.outcome
 SELECT avg(CAST(outcome = 'solved' AS INT))
 FROM attempts
 WHERE attempt_index > 0 AND outcome IN ('solved', 'failed')
 
 -- finding: attempts.solved
--- title: First attempts that solved their task
+-- title: Attempts that solved their task, without retries
 -- of: attempts where this is known
 -- unit: share of attempts
 -- signals: verification.outcome
@@ -117,12 +117,12 @@ WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND a
 -- of: attempts
 
 -- chart: attempts.outcomes
--- title: First attempts: solved, failed or not judged
--- of: first attempts
+-- title: Attempts: solved, failed or not judged
+-- of: attempts without retries
 
 -- chart: attempts.solved
--- title: Share of first attempts solved, by agent, model and data set
--- of: first attempts with an outcome
+-- title: Share of attempts solved, by agent, model and data set
+-- of: judged attempts without retries
 
 -- study: failures
 -- order: 362
@@ -138,8 +138,8 @@ WHERE signal = 'verification.patch_localization' AND value IS NOT NULL
 ORDER BY session_id
 
 -- finding: failures.count
--- of: first attempts
--- unit: first attempts
+-- of: attempts without retries
+-- unit: attempts
 
 -- table: failures.places
 -- title: How near attempts came to the code that the reference solution changes
@@ -162,11 +162,11 @@ ORDER BY session_id
 -- table: failures.by_candidate
 -- title: By candidate
 -- columns: candidate:code | class:code | n in this class:count | of failed:count | share:share | ends:share
--- of: first attempts that failed or were broken off
+-- of: attempts without retries that failed or were aborted
 
 -- chart: failures.classes
--- title: Why first attempts at a task failed
--- of: first attempts that failed or were broken off
+-- title: Why attempts failed
+-- of: attempts without retries that failed or were aborted
 
 -- study: outcomes
 -- order: 310

@@ -214,6 +214,7 @@ def cost_causes_study(inputs: Inputs) -> Outcome:
         if usd > 0:
             tip = f"{words}: {formatted(usd, 'usd', is_low)} ({formatted(usd / whole, 'share')})"
             marks[cause] = bar(words, usd, tip, is_low, evidence=partial(_of_cause, paid[cause]))
+    findings.sort(key=lambda finding: -sums[finding.id.partition(".")[2]])
     rows.append(["all", with_bound(whole, bool(n_low)), 1.0 if whole else None, len(bill)])
     behind: list[Evidence] = [partial(_of_cause, by_session) for by_session in paid.values()]
     behind.append([(row["session_id"], row["cost_usd"], 1) for row in bill])

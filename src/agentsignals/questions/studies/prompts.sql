@@ -16,7 +16,7 @@ SELECT value, CAST(detail->>'messages' AS BIGINT) AS messages
 FROM named_signals WHERE signal = 'corpus.top_duplicate_messages[]' AND absent IS NULL
 
 -- finding: messages.median
--- title: Median message length
+-- title: Median message length in characters
 -- of: messages
 -- note: plans handed over to a new session and messages without text are left out
 -- unit: characters

@@ -339,9 +339,9 @@ def concentration(inputs: Inputs) -> Outcome:
     kish = "Kish: squared sum of sessions over the sum of squares by project"
     unplaced = f"{len(sessions) - n:,} sessions have none" if len(sessions) > n else ""
     asked: tuple[tuple[str, str, float, str], ...] = (
+        ("half", "Projects with half of the sessions", next(at for at, k in enumerate(held, 1) if 2 * k >= n), ""),
         ("places", "Projects (repositories and folders)", len(largest), unplaced),
         ("effective", "Effective number of projects", n * n / sum(k * k for _, k in largest), kish),
-        ("half", "Projects with half of the sessions", next(at for at, k in enumerate(held, 1) if 2 * k >= n), ""),
     )
     ids, of = [row["session_id"] for row in placed], "sessions with a known project"
     findings = [
@@ -775,6 +775,7 @@ def oversight(inputs: Inputs) -> Outcome:
         if estimate.n:
             tip = f"{finding.title}: {estimate.words(finding.of)}"
             marks.append(estimate.mark(f"{act.short} ({estimate.k:,.0f})", tip))
+    findings.sort(key=lambda finding: finding.id == "oversight.cut")  # the study of friction begins with it
     seconds = [(s, float(took)) for s, took in zip(turns.sessions, turns.seconds, strict=True) if took is not None]
     calls = list(zip(turns.sessions, map(float, turns.calls), strict=True))
     findings += [

@@ -67,7 +67,7 @@ def tools(inputs: Inputs) -> Outcome:
     with_mcp = {row["session_id"] for row in calls if row["class"] == "mcp"}
     with_a_call = sorted({row["session_id"] for row in calls})
     mcp = clustered_share(((s, float(s in with_mcp), 1) for s in with_a_call), places)
-    shell = share_of(calls, places, lambda row: row["class"] in ("shell", "test"), "n")
+    shell = share_of(calls, places, lambda row: row["class"] == "shell", "n")
     of_agent = {"all agents": calls, **by(calls, "agent")}
     marks: list[Row] = []
     for agent, rows_of in sorted(of_agent.items(), key=lambda pair: -tally(pair[1], "class").total()):

@@ -20,11 +20,10 @@ GROUP BY name ORDER BY n DESC, name
 SELECT session_id, count(*) AS n FROM tool_calls WHERE thread = 'main' AND name = $name GROUP BY session_id
 
 -- finding: tools.shell_share
--- title: Shell commands
+-- title: Shell commands, without those that only read, search or test
 -- of: tool calls
--- note: test runs are included; shell commands that only read or search count as reads and searches
 -- unit: share of calls
-SELECT avg(CAST(class IN ('shell', 'test') AS INT)) FROM tool_calls WHERE thread = 'main'
+SELECT avg(CAST(class = 'shell' AS INT)) FROM tool_calls WHERE thread = 'main'
 
 -- finding: tools.mcp_sessions
 -- title: Sessions that use an MCP tool
@@ -74,10 +73,10 @@ FROM (SELECT session_id, {kind} AS kind FROM tool_calls WHERE thread = 'main')
 GROUP BY ALL ORDER BY ALL
 
 -- finding: tool_categories.looking
--- title: Calls that read, search or list files
+-- title: Calls of tools that read, search or list files, without shell commands that do
 -- of: tool calls
 -- unit: share of calls
--- note: the SWE-chat paper reports 31.3% (Table 5)
+-- note: the SWE-chat paper reports 31.3% (Table 5); the study Tools counts such shell commands as reads and searches
 
 -- finding: tool_categories.changing
 -- title: Calls that edit or write a file
@@ -407,10 +406,9 @@ GROUP BY ALL ORDER BY ALL
 
 -- finding: repetition.pooled
 -- signals: dynamics.repetition_rate
--- title: Calls that repeat an earlier call of the same session
+-- title: Calls that repeat an earlier call, with no successful edit in between
 -- of: calls
--- note: a repeat has the same tool and arguments, with no successful edit in between; checks on a running process do
---   not count
+-- note: a repeat has the same tool and arguments; planning, delegating, questions and polling are not counted
 
 -- finding: repetition.median
 -- signals: dynamics.repetition_rate
