@@ -139,6 +139,16 @@ def test_evals_offers_what_the_runs_at_hand_allow(tmp_path: Path, capsys: pytest
     assert not by_command["failures"]["lacks"] and "--by model" not in by_command["failures"]["command"]
 
 
+def test_a_table_of_a_query_keeps_cents_and_tells_no_value_from_zero(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql = "SELECT 249.93 AS usd, 0.0::DOUBLE AS zero, NULL AS none, 1234567.891 AS large, 1 / 3 AS third, 1e-7 AS tiny"
+    head, row = say(capsys, "query", sql, "--store", store).splitlines()
+    assert dict(zip(head.split(), row.split(), strict=True)) == {
+        "usd": "249.93", "zero": "0", "none": "–", "large": "1,234,567.89",
+        "third": "0.333333", "tiny": "0.0000001"}  # fmt: skip
+
+
 NAMES = [
     (("formats", "clude-code"), "claude-code"), (("analyze", "claud-code"), "claude-code"),
     (("export", "--to", "parqet", "-o", "x"), "parquet"), (("label", "sentment"), "sentiment"),

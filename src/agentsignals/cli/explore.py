@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from decimal import Decimal
 from itertools import islice
+from math import floor, isfinite, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +27,7 @@ from agentsignals.errors import NothingFound, QueryError, StoreError, UsageError
 from agentsignals.formats import resumed
 from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
 from agentsignals.model.registry import did_you_mean
-from agentsignals.questions.formatting import AT_LEAST, cut, formatted, number, times
+from agentsignals.questions.formatting import AT_LEAST, MISSING, cut, formatted, number, times
 from agentsignals.questions.question import Kind
 from agentsignals.store import Store, resolve_folder
 
@@ -459,11 +461,21 @@ def run_query(options: argparse.Namespace) -> int:
     if options.json:
         print(json_text([dict(zip(names, row, strict=True)) for row in held]))
         return 0
-    shown = table(names, held, one_line=True)
+    shown = table(names, [[_as_computed(value) for value in row] for row in held], one_line=True)
     print(shown)
     if "…" in shown and not any(str(value).endswith("…") for row in held for value in row):
         print("(cells are cut: --csv or --json has all)")
     return 0
+
+
+def _as_computed(value: Any) -> Any:
+    """Return a value of a query for a table: six digits of a number and at least two decimals, a dash for no value."""
+    if value is None:
+        return MISSING
+    if not isinstance(value, float | Decimal) or not isfinite(value) or value == int(value):
+        return value
+    decimals = max(2, 5 - floor(log10(abs(value))))
+    return f"{value:,.{decimals}f}".rstrip("0").rstrip(".")
 
 
 def run_report(options: argparse.Namespace) -> int:
