@@ -15,7 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentsignals import study
 from agentsignals.model import Session
+from agentsignals.questions.formatting import formatted
 from agentsignals.signals.catalog import by_path
 from agentsignals.store import Store
 from agentsignals.ui.charts import Part, Point, axis, strip
@@ -555,6 +557,24 @@ def test_the_first_screen_says_what_projects_and_models_cost(varied: Store) -> N
         told = text_of(running, "/")
         assert re.search(r"Cost by project me/tools \S+ (>= )?\$\d", told), told[:900]
         assert re.search(r"Cost by model \S+ \S+ (>= )?\$\d", told)
+
+
+def test_page_and_report_say_one_cost_of_a_model(demo_folder: Path) -> None:
+    store = Store(demo_folder / "store")
+    with serving(store) as running:
+        told = text_of(running, "/?context=product")
+    (table,) = [made for made in study(store, "cost_causes").tables if made.id == "cost_causes.by_model"]
+    assert len(table.rows) > 1
+    for model, cost, *_ in table.rows[:5]:
+        assert re.search(rf"{re.escape(model)} [\d.]+% {re.escape(formatted(cost, 'usd'))} ", told), model
+
+
+def test_a_run_without_calls_and_costs_shows_no_empty_cards(tmp_path: Path) -> None:
+    runs = trial({"verification": graded(fixed=2), "reward": 1.0}, {"verification": graded(unfixed=2), "reward": 0.0})
+    with serving(store_of(tmp_path / "store", *(run.session for run in runs))) as running:
+        told = text_of(running, "/")
+    assert "Attempts 2 " in told and "Failing tools" not in told and "Failed tool calls" not in told
+    assert "Cost –" not in told.partition(" Filter ")[0]
 
 
 def test_worktrees_of_one_repository_are_one_project(tmp_path: Path) -> None:

@@ -327,7 +327,7 @@ class Card(NamedTuple):
 
 
 def cards(part: ContextSummary, of: Filter | None = None) -> list[Card]:
-    """Return the cards of a context. `of`: the filter that their links carry; without one they link nowhere."""
+    """Return the cards of a context whose figure is known. `of`: the filter that their links carry; None for no links."""
 
     def link(path: str, **words: str) -> str:
         return of.link(path, **words) if of else ""
@@ -343,8 +343,8 @@ def cards(part: ContextSummary, of: Filter | None = None) -> list[Card]:
         each = formatted(counted.cost_usd / counted.priced, "usd", counted.at_least)
         trend = f"{each} per {plural.removesuffix('s')}"
     share = formatted(counted.failed / counted.answered, "share") if counted.answered else MISSING
-    return [
-        Card("Cost", summary.cost_text(counted), trend or "not known", link("/sessions", order="cost_usd"), costs),
+    made = [
+        Card("Cost", summary.cost_text(counted), trend, link("/sessions", order="cost_usd"), costs),
         Card(
             plural.capitalize(),
             f"{counted.sessions:,}",
@@ -355,12 +355,13 @@ def cards(part: ContextSummary, of: Filter | None = None) -> list[Card]:
         Card(
             "Failed tool calls",
             share,
-            f"{counted.failed:,} of {counted.answered:,}" if counted.answered else "no call was answered",
+            f"{counted.failed:,} of {counted.answered:,}",
             f"{link('/', context=part.context)}#tools" if of else "",
             spark(failures, f"Share of failed calls {by}"),
             "bad",
         ),
     ]
+    return [card for card in made if card.figure != MISSING]
 
 
 # How the values of signals are spread: counts, quantiles and bars, asked of the store in one pass each.
