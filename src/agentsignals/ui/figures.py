@@ -327,7 +327,7 @@ class Card(NamedTuple):
 
 
 def cards(part: ContextSummary, of: Filter | None = None) -> list[Card]:
-    """Return the cards of a context whose figure is known. `of`: the filter that their links carry; None for no links."""
+    """Return the cards of a context whose figure is known. `of`: the filter that links carry; None for no links."""
 
     def link(path: str, **words: str) -> str:
         return of.link(path, **words) if of else ""
