@@ -59,7 +59,9 @@ from agentsignals.stats.intervals import (
 
 TOP_SESSIONS = 5
 """Sessions that a finding names (this project's choice: one screen)."""
-INTERVAL_NOTE = "lines are 95% intervals"
+INTERVAL_NOTE = (
+    "lines are 95% intervals over projects: few projects make a long line, however many there are in brackets"
+)
 
 
 class Estimate(Struct, frozen=True, kw_only=True):

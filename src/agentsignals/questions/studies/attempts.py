@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from agentsignals.questions.audit import UNKNOWN
 from agentsignals.questions.charts import bars, dots
 from agentsignals.questions.compare.candidate import task_sums
-from agentsignals.questions.estimates import DOMINANT, INTERVAL_NOTE, Estimate, Sample, bar, by, chart, count, table
+from agentsignals.questions.estimates import DOMINANT, Estimate, Sample, bar, by, chart, count, table
 from agentsignals.questions.failure_map import (
     SIGNAL,
     class_text,
@@ -158,7 +158,7 @@ def attempts_study(inputs: Inputs) -> Outcome:
             evidence=[row["session_id"] for row in of])
         for rung, of in sorted(of_rung.items(), key=lambda pair: (OUTCOMES.index(pair[0][0]), -len(pair[1]), pair[0]))
     ]  # fmt: skip
-    note = f"rows with at least {ENOUGH}; {INTERVAL_NOTE}; tasks differ, so not a ranking"
+    note = f"rows with at least {ENOUGH}; lines are 95% intervals over tasks; tasks differ, so not a ranking"
     charts = [
         chart("attempts.outcomes", rungs_drawn, bars("attempts"), n=len(first)),
         chart("attempts.solved", marks, dots("share of attempts"), n=drawn_n, note=note),
