@@ -472,9 +472,9 @@ def _as_computed(value: Any) -> Any:
     """Return a value of a query for a table: six digits of a number and at least two decimals, a dash for no value."""
     if value is None:
         return MISSING
-    if not isinstance(value, float | Decimal) or not isfinite(value) or value == int(value):
+    if not (isinstance(value, float | Decimal) and isfinite(value)) or value == int(value):
         return value
-    decimals = max(2, 5 - floor(log10(abs(value))))
+    decimals = max(2, 5 - floor(log10(abs(float(value)))))
     return f"{value:,.{decimals}f}".rstrip("0").rstrip(".")
 
 
