@@ -78,7 +78,7 @@ WEIGHT = {
     "optuna": {"experiments"},
     "rich": {"cli.output"},
     "botocore": {"network"},
-    "numpy": {"stats", "questions.drivers"},
+    "numpy": {"stats", "questions.drivers", "labels.training"},
 }
 """Where each third-party package may be imported at run time (msgspec: anywhere). A folder's name admits all in it."""
 
