@@ -105,6 +105,15 @@ def printed(*words: str) -> Callable[[Ran, Path, Path], str]:
     return lambda ran, store, tmp: ran(*words, "--store", store, "--quiet")
 
 
+def study(ran: Ran, store: Path, tmp: Path) -> str:
+    """The page of two labellers: the rules, and labels of a person."""
+    gold = tmp / "ann.csv"
+    rows = [f"6f1d2c3b-0000-4000-8000-{n:012d},1,NEGATIVE" for n in range(12)]
+    gold.write_text("\n".join(["session_id,turn,label", *rows]), "utf-8")
+    ran("label", "sentiment", "--from", gold, "--labeller", "human:ann", "--store", store, "--quiet")
+    return to_file("study.html", "study", "sentiment", "--by", "rules", "--against", "human:ann", "-o")(ran, store, tmp)
+
+
 def each_finding(ran: Ran, store: Path, tmp: Path) -> str:
     ids = [made["id"] for made in json.loads(ran("findings", "--json", "--store", store))["answers"]]
     assert ids
@@ -135,6 +144,7 @@ DRIVEN: dict[tuple[str, str], Callable[[Ran, Path, Path], str]] = {
     ("label", "--export-gold"): to_file("gold.jsonl", "label", "sentiment", "--export-gold"),
     ("label", "--export-batch"): to_file("batch.jsonl", "label", "sentiment", "--by", "openai:gpt-4o-mini",
                                          "--export-batch"),
+    ("study", "-o"): study,
     ("analyze", "--json"): lambda ran, store, tmp: ran("analyze", store.parent / "in", "--store", store, "--json",
                                                        "--quiet"),
     ("analyze", "--report"): lambda ran, store, tmp: ran("analyze", store.parent / "in", "--store", store, "--quiet",
@@ -142,6 +152,7 @@ DRIVEN: dict[tuple[str, str], Callable[[Ran, Path, Path], str]] = {
 }  # fmt: skip
 ELSEWHERE = {
     "agree": "tests/labels", "annotate": "tests/labels", "label": "tests/test_ways_out.py",
+    "study": "tests/test_ways_out.py",
     "measure": "tests/test_ways_out.py", "analyze": "tests/store/test_embedders.py",
     **dict.fromkeys(("align", "audit", "compare", "drivers", "failures", "receipt", "witness", "serve"),
                     "tests/test_doors_of_runs.py"),

@@ -81,6 +81,7 @@ WRITES: dict[str, list[list[str]]] = {
     "search": [["listing"]],
     "serve": [],
     "sessions": [[]],
+    "study": [["sentiment", "--by", "rules", "--against", "human:ann", "-o", "OUT/study.html"]],
     "today": [[]],
     "share": [["SESSION", "--out", "OUT/share.html"], ["--team", "--out", "OUT/team.json"]],
     "tune": [["PLAN", "--out", "OUT/search"]],
@@ -89,7 +90,11 @@ WRITES: dict[str, list[list[str]]] = {
     "witness": [["REPOSITORY"]],
 }
 """How each verb is asked for all that it can leave on the disk. `serve` is started as a program, below."""
-ENDS_OTHERWISE = {"replicate": "its claims are false", "tune": "its command leaves no outcome"}
+ENDS_OTHERWISE = {
+    "replicate": "its claims are false",
+    "study": "nobody else labelled",
+    "tune": "its command leaves no outcome",
+}
 PLAN = """
 command = ["sh", "-c", "echo {task}; echo {cap} > {run}/held.txt"]
 tasks = [1, 2]

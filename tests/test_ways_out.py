@@ -119,6 +119,16 @@ def test_a_model_elsewhere_is_sent_no_secret_whatever_it_judges(
         assert "it fails" in arrived or "I ran it" in arrived
 
 
+def test_a_study_sends_a_model_elsewhere_no_secret(
+    store: Path, far: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving_chat() as server:
+        by = ("--by", f"openai:m2@{url_of(server)}", "--against", "rules", "-o", tmp_path / "study.html")
+        told = ran(capsys, "study", "sentiment", *by, "--store", store)
+        arrived = json.dumps(server.requests) + json.dumps(server.headers)
+    assert server.requests and leaks(arrived) == [] and far in told and "masked" in told
+
+
 def test_only_who_asks_for_it_sends_texts_as_they_are(
     store: Path, far: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
