@@ -142,8 +142,9 @@ def read(inputs: list[Input]) -> Reading:
         records = once(files, lambda file: zip(file.numbers, file.records, strict=True), lambda record: record.uuid)
         for file, number, record in records:
             reader.builder.artifact_id, reader.builder.line = file.source.artifact.artifact_id, number
-            if inside(record.forkedFrom, "sessionId") in sessions:  # the original counts
-                reader.session.parent_session_id = string(inside(record.forkedFrom, "sessionId"))
+            forked_from = string(inside(record.forkedFrom, "sessionId"))
+            if forked_from in sessions:  # the original counts
+                reader.session.parent_session_id = forked_from
                 saw(file.source.artifact, "repeated")
                 continue
             reader.take(record, is_live=not record.uuid or record.uuid in file.live)
