@@ -19,6 +19,7 @@ from agentsignals.cli import demo_corpus
 from agentsignals.formats import Fields, formats
 from agentsignals.ingest import pipeline
 from tests.golden import SAMPLES
+from tests.quick import each_row
 
 
 def test_every_stage_has_its_functions() -> None:
@@ -55,7 +56,7 @@ def test_the_list_is_long_and_over_many_rooms() -> None:
     assert len({(m.file, m.new) for m in every}) == len(every)
 
 
-@pytest.mark.parametrize("mutation", mutations(), ids=lambda m: f"{m.file} {m.kind}")
+@each_row("mutation", mutations())
 def test_a_change_can_still_be_made(mutation: Mutation) -> None:
     """Where this fails the source moved on: write the change anew, or draw another of its kind."""
     source = (ROOT / SOURCE / mutation.file).read_text("utf-8")

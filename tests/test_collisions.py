@@ -9,6 +9,7 @@ import pytest
 
 from agentsignals.formats import conformance
 from agentsignals.formats.head import HEAD_BYTES, Head
+from tests.quick import each_row
 
 
 def claimants(content: Any, path: str = "/some/folder/file.json") -> list[str]:
@@ -42,7 +43,7 @@ SUMMARY = {
 ROW = {"instance_id": "a__b-1", "base_commit": "c", "patch": "diff", "test_patch": "", "problem_statement": "x"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "expected"),
     [
         ({"trajectory": [STEP], "history": SAID, "info": {}}, ["swe-agent"]),
@@ -77,7 +78,6 @@ ROW = {"instance_id": "a__b-1", "base_commit": "c", "patch": "diff", "test_patch
         ({**ROW, "FAIL_TO_PASS": '["t"]', "PASS_TO_PASS": '["u"]'}, ["swe-bench"]),
         ({"overall_rating": {"trace_01": {"rating": 4}}}, ["swe-bench"]),
     ],
-    ids=range(31),
 )
 def test_trajectories_and_what_lies_beside_them(content: Any, expected: list[str]) -> None:
     assert claimants(content) == expected
@@ -215,7 +215,7 @@ DROID = {"type": "session_start", "id": "s", "title": "t", "owner": "o"}
 TALK = [{"from": "human", "value": "x"}, {"from": "gpt", "value": "y"}]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "expected"),
     [
         (rows(CLAUDE), ["claude-code"]),
@@ -263,14 +263,13 @@ TALK = [{"from": "human", "value": "x"}, {"from": "gpt", "value": "y"}]
         ({"files": [{"conversations": TALK}]}, []),
         ({"trace_id": "t", "conversations": TALK}, ["conversation-table"]),
     ],
-    ids=range(44),
 )
 def test_look_alikes_of_claude_codex_and_gemini_and_rows_of_conversations(content: Any, expected: list[str]) -> None:
     assert claimants(content) == expected
 
 
-@pytest.mark.parametrize("value", [None, 7, "x", [], {}, [None], {"a": 1}, [[]]])
-@pytest.mark.parametrize(
+@each_row("value", [None, 7, "x", [], {}, [None], {"a": 1}, [[]]])
+@each_row(
     "record", [SWIVAL, STREAM_INIT, STREAM_END, THREAD, ITEM, GEMINI, {"conversations": TALK}, {"rows": [{"row": {}}]}]
 )
 def test_odd_values_are_nobodys_undoing(record: dict[str, Any], value: Any) -> None:

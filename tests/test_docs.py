@@ -14,6 +14,7 @@ from agentsignals.formats import formats, profiles
 from agentsignals.questions.studies import studies
 from agentsignals.signals.catalog import catalogue
 from agentsignals.store import tables
+from tests.quick import each_row
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -24,7 +25,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", h.lower()).strip().replace(" ", "-") for h in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+@each_row("page", PAGES)
 def test_links_lead_to_pages_and_headings_that_exist(page: Path) -> None:
     text = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", page.read_text("utf-8"))  # code may look like a link
     for target in re.findall(r"\]\(([^)]+)\)", text):

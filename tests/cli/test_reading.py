@@ -20,6 +20,7 @@ from agentsignals.ingest.engine import heard, tell
 from agentsignals.ingest.engine.local import Local
 from agentsignals.ingest.shard import SoFar
 from agentsignals.store import Store
+from tests.quick import some
 
 MB = 10**6
 SUMS = SoFar(bytes=45 * MB, sessions=1234, prompts=5678, tool_calls=91_011, cost_usd=12.3, lower_bounds=2)
@@ -46,7 +47,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return demo_corpus.make_corpus(tmp_path_factory.mktemp("corpus"))
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", some([2, 1], 2))
 def test_the_last_sums_are_those_of_the_summary(corpus: Path, tmp_path: Path, jobs: int) -> None:
     told: list[SoFar] = []
     options: dict[str, Any] = {"jobs": jobs, "shard_bytes": 50_000}
@@ -117,7 +118,7 @@ def terminal(words: list[str], columns: int) -> Iterator[bytes]:
     os.close(ours)
 
 
-@pytest.mark.parametrize("columns", [80, 40])
+@pytest.mark.parametrize("columns", some([40, 80], 2))
 def test_on_a_terminal_sums_come_before_totals_and_totals_before_findings(
     corpus: Path, tmp_path: Path, columns: int
 ) -> None:

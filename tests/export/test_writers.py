@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,26 +36,19 @@ QUICK = {s for s in PRODUCT if s in [other for other in PRODUCT if other.parent 
 """Two samples of each format, the spoilt one mostly among them."""
 
 
-def named(session: Session) -> Session:
-    """A session of an eval run has its trial's name by the time it is stored."""
-    session.session_id = session.session_id or "trial#0"
-    return session
-
-
-SESSIONS = [
-    pytest.param(
-        named(session),
-        id=f"{sample.parent.name}-{sample.name}-{n}",
-        marks=() if sample in QUICK else pytest.mark.slow,
-    )
-    for sample in PRODUCT
-    for n, session in enumerate(
-        read_files(
-            sorted(p for p in sample.rglob("*") if p.is_file()) if sample.is_dir() else [sample],
-            sample if sample.is_dir() else sample.parent,
-        )[2].sessions
-    )
+PEOPLE = [
+    pytest.param(s, id=f"{s.parent.name}-{s.name}", marks=() if s in QUICK else pytest.mark.slow) for s in PRODUCT
 ]
+
+
+@cache
+def sessions_of(sample: Path) -> list[Session]:
+    """The sessions of a sample. One of an eval run has its trial's name by the time it is stored."""
+    files = sorted(p for p in sample.rglob("*") if p.is_file()) if sample.is_dir() else [sample]
+    sessions = read_files(files, sample if sample.is_dir() else sample.parent)[2].sessions
+    for session in sessions:
+        session.session_id = session.session_id or "trial#0"
+    return sessions
 
 
 def read_again(text: str, name: str) -> Session:
@@ -118,44 +113,41 @@ def bare(value: Any) -> Any:
     return [bare(inner) for inner in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("name", READ_BACK)
-@pytest.mark.parametrize("session", SESSIONS)
-def test_other_programs_see_words_calls_results_and_tokens(session: Session, name: str) -> None:
+@pytest.mark.parametrize("sample", PEOPLE)
+def test_other_programs_see_words_calls_results_and_tokens(sample: Path) -> None:
     """What comes back to us beside these is `test_round_trip`'s."""
-    if not comparable(session) or not main_messages(session):
-        pytest.skip("calls whose arguments are no object, or nothing said: there is nothing to compare")
-    writer = writer_of(name)
-    again = read_again(for_others(writer.text(session)), f"x{writer.suffix}")
-    assert said(again) == said(session)
-    assert (again.session_id, again.agent) == (session.session_id, session.agent or "unknown")
-    if name != "sts":  # it has no field for what is written to the cache
-        assert tokens(again) == tokens(session)
-        assert [m.at for m in main_messages(again)] == [m.at for m in main_messages(session)]
-        assert subagent_threads(again) == subagent_threads(session)
+    # Of calls whose arguments are no object, and where nothing was said, there is nothing to compare.
+    compared = (s for s in sessions_of(sample) if comparable(s) and main_messages(s))
+    for session, name in product(compared, READ_BACK):
+        writer = writer_of(name)
+        again = read_again(for_others(writer.text(session)), f"x{writer.suffix}")
+        assert said(again) == said(session), name
+        assert (again.session_id, again.agent) == (session.session_id, session.agent or "unknown"), name
+        if name != "sts":  # it has no field for what is written to the cache
+            assert tokens(again) == tokens(session), name
+            assert [m.at for m in main_messages(again)] == [m.at for m in main_messages(session)], name
+            assert subagent_threads(again) == subagent_threads(session), name
 
 
-@pytest.mark.parametrize("session", SESSIONS)
-def test_trajectories_are_valid_atif(session: Session) -> None:
-    document = json.loads(writer_of("atif").text(session))
-    ATIF.validate(document)
-    for trajectory in (document, *document.get("subagent_trajectories", ())):
-        assert [s["step_id"] for s in trajectory["steps"]] == list(range(1, len(trajectory["steps"]) + 1))
-        for step in trajectory["steps"]:
-            known = {c["tool_call_id"] for c in step.get("tool_calls", ())}
-            assert {r["source_call_id"] for r in step.get("observation", {}).get("results", ())} <= known
+@pytest.mark.parametrize("sample", PEOPLE)
+def test_what_is_written_is_valid_by_the_published_schemas(sample: Path) -> None:
+    for session in sessions_of(sample):
+        document = json.loads(writer_of("atif").text(session))
+        ATIF.validate(document)
+        for trajectory in (document, *document.get("subagent_trajectories", ())):
+            assert [s["step_id"] for s in trajectory["steps"]] == list(range(1, len(trajectory["steps"]) + 1))
+            for step in trajectory["steps"]:
+                known = {c["tool_call_id"] for c in step.get("tool_calls", ())}
+                assert {r["source_call_id"] for r in step.get("observation", {}).get("results", ())} <= known
+        (line,) = writer_of("opentraces").text(session).splitlines()
+        TraceRecord.model_validate_json(line)
 
 
 def test_the_schema_of_trajectories_refuses_what_is_none() -> None:
-    good = json.loads(writer_of("atif").text(SESSIONS[0].values[0]))
+    good = json.loads(writer_of("atif").text(sessions_of(PRODUCT[0])[0]))
     for spoilt in (good | {"steps": []}, good | {"agent": {"name": "x"}}, good | {"schema_version": "ATIF-v9"}):
         assert not ATIF.is_valid(spoilt)
     assert not ATIF.is_valid(good | {"steps": [{"step_id": 1, "source": "user", "message": "", "metrics": {}}]})
-
-
-@pytest.mark.parametrize("session", SESSIONS)
-def test_records_are_valid_for_the_published_models_of_opentraces(session: Session) -> None:
-    (line,) = writer_of("opentraces").text(session).splitlines()
-    TraceRecord.model_validate_json(line)
 
 
 def test_repeated_call_ids_are_told_apart() -> None:

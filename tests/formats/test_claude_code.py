@@ -26,6 +26,7 @@ from agentsignals.ui.snapshot import Snapshot
 from agentsignals.views.usage import cost_of, unpriced_parts
 from tests.claude import SESSION, STOP, Log, given, read, session
 from tests.questions.stores import findings
+from tests.quick import each_row
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "claude-code"
 
@@ -321,7 +322,7 @@ def billed(totals: tuple[int, int], iterations: Any, *, times: int = 1, **more: 
 OWN = iteration("message", 3000, 400)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("totals", "iterations", "right"),
     [
         ((3000, 400), [OWN], usd(SONNET, 3000, 400)),
@@ -351,8 +352,8 @@ OWN = iteration("message", 3000, 400)
         ((3000, 900), [iteration("fallback_message", 3000, 900, model=OPUS)], usd(OPUS, 3000, 900)),
     ],
 )
-@pytest.mark.parametrize("more", [{}, {"isSidechain": True, "agentId": "a1"}], ids=["main", "subagent"])
-@pytest.mark.parametrize("times", [1, 3])
+@each_row("more", [{}, {"isSidechain": True, "agentId": "a1"}])
+@each_row("times", [1, 3])
 def test_every_iteration_is_billed_once_at_its_models_price(
     totals: tuple[int, int], iterations: Any, right: float, more: dict[str, Any], times: int
 ) -> None:

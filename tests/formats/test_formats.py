@@ -18,7 +18,7 @@ from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact
 from tests.golden import SAMPLES, cases, dumped, expected_path, picture, samples
-from tests.quick import AT_NIGHT
+from tests.quick import AT_NIGHT, each_row
 
 ALL = samples()
 FILES = [f for s in ALL for f in ([s] if s.is_file() else [p for p in sorted(s.rglob("*")) if p.is_file()])]
@@ -45,7 +45,7 @@ def _name(path: Path) -> str:
     return path.relative_to(SAMPLES).as_posix()
 
 
-@pytest.mark.parametrize("sample", ALL + cases(), ids=_name)
+@each_row("sample", ALL + cases())
 def test_a_sample_reads_as_its_golden_says(sample: Path) -> None:
     """To the letter, so that writing the goldens anew changes none that nobody touched."""
     assert dumped(sample) == expected_path(sample).read_text(encoding="utf-8")
@@ -63,7 +63,7 @@ def test_no_sample_shows_an_error_of_ours(left_out: str, tmp_path: Path) -> None
     )
 
 
-@pytest.mark.parametrize("path", FILES, ids=_name)
+@each_row("path", FILES)
 def test_a_sample_lies_with_its_format(path: Path) -> None:
     data = path.read_bytes()
     found = identify(Head(data[:HEAD_BYTES], path.as_posix(), len(data) <= HEAD_BYTES))
@@ -105,7 +105,7 @@ def _broken(sample: Path, rules: Iterable[str]) -> dict[str, list[str]]:
     return {rule: what for rule, what in problems.items() if what}
 
 
-@pytest.mark.parametrize("sample", [s for s in ALL if s.is_dir()], ids=_name)
+@each_row("sample", [s for s in ALL if s.is_dir()])
 def test_a_folder_of_files_holds_its_format(sample: Path) -> None:
     assert sample.parent.name in {file["format"] for file in picture(sample)["files"]}
 

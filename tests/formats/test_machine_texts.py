@@ -17,6 +17,7 @@ from tests.formats import copilot_events as copilot
 from tests.formats import pi_entries as pi
 from tests.formats import test_cline as cline
 from tests.formats import test_opencode as opencode
+from tests.quick import each_row
 
 OF_PROGRAMS = [
     # a tag that is named for a notice, around the whole text
@@ -108,14 +109,14 @@ OF_PERSONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", OF_PROGRAMS)
+@each_row("text", OF_PROGRAMS)
 def test_a_program_s_text_is_known_by_its_kind_for_every_agent(text: str) -> None:
     if not without_skill(text)[1]:
         return  # a skill's body is no agent's own text: see below
     assert [p.agent for p in profiles() if p.machine_kind(text.strip()) is None] == []
 
 
-@pytest.mark.parametrize("text", OF_PERSONS)
+@each_row("text", OF_PERSONS)
 def test_a_person_s_text_about_such_things_stays_a_person_s(text: str) -> None:
     assert [p.agent for p in profiles() if p.machine_kind(text) is not None] == []
     assert without_skill(text) == ("", text)
@@ -142,16 +143,16 @@ READERS: dict[str, Callable[[str], Session]] = {
 }
 
 
-@pytest.mark.parametrize("text", OF_PROGRAMS)
-@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+@each_row("text", OF_PROGRAMS)
+@each_row("reader", READERS.values())
 def test_no_program_s_text_is_a_turn(reader: Callable[[str], Session], text: str) -> None:
     session = reader(text)
     assert [turn.text for turn in session.turns] == []
     assert any(event.text and text.strip()[:20] in event.text for event in session.events), "it is kept as an event"
 
 
-@pytest.mark.parametrize("text", [text for text in OF_PERSONS if text])
-@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+@each_row("text", [text for text in OF_PERSONS if text])
+@each_row("reader", READERS.values())
 def test_every_person_s_text_is_a_turn(reader: Callable[[str], Session], text: str) -> None:
     assert [turn.text for turn in reader(text).turns] == [text]
 

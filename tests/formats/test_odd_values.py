@@ -22,6 +22,7 @@ from agentsignals.model import IMPOSSIBLE, Artifact, logged_iso, logged_ms, logg
 from tests.claude import Log
 from tests.formats.reading import given, lines
 from tests.golden import SAMPLES, folders
+from tests.quick import each_row
 
 ODD: tuple[Any, ...] = (
     None, True, 0, -1, 13.0, 1e3, 10**30, -(10**30), 1_780_000_000, 1_780_000_000_123, "", "13", "13.0", "1e3",
@@ -124,7 +125,7 @@ def test_an_odd_value_costs_that_value(path: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", sorted(formats()))
+@each_row("name", sorted(formats()))
 def test_no_recogniser_raises(name: str) -> None:
     """Every field of the first records of its samples, with each type of value, through every recogniser."""
     for path in [p for p in sample_files() if p.parts[len(SAMPLES.parts)] == name]:
@@ -185,8 +186,8 @@ def test_a_count_is_read_in_any_form_and_else_is_absent(form: Any, count: int | 
     assert source.artifact.skipped == 0
 
 
-@pytest.mark.parametrize("field", ["cwd", "version", "gitBranch", "model", "id", "role", "name"])
-@pytest.mark.parametrize("odd", [["x"], {"a": 1}, 7, None])
+@each_row("field", ["cwd", "version", "gitBranch", "model", "id", "role", "name"])
+@each_row("odd", [["x"], {"a": 1}, 7, None])
 def test_an_odd_name_is_absent_and_its_record_stays(field: str, odd: Any) -> None:
     log = Log("s")
     log.user("Mend the parser")

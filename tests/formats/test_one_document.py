@@ -13,6 +13,7 @@ from agentsignals.formats.head import HEAD_BYTES, Head, head_of
 from agentsignals.model import Artifact
 from tests.formats import reading
 from tests.golden import SAMPLES, samples
+from tests.quick import each_row
 
 NAMES = ("opencode", "gemini-cli", "kiro")
 
@@ -118,7 +119,7 @@ KEYS_ARE_DATA = (
 NO_OTHER_KEY = ("cline/task/1780000000000/task_metadata.json",)
 
 
-@pytest.mark.parametrize("path", _documents(), ids=lambda path: path.relative_to(SAMPLES).as_posix())
+@each_row("path", _documents())
 def test_a_document_is_recognised_in_whatever_order_its_keys_come(path: Path) -> None:
     """And however long the values before the one by which it is known, printed over many lines or on one."""
     name, data = path.relative_to(SAMPLES).as_posix(), path.read_bytes()

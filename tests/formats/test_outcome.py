@@ -20,6 +20,7 @@ from agentsignals.signals.catalog import measure
 from agentsignals.store import Store
 from agentsignals.views.session import SessionView
 from tests.formats import reading
+from tests.quick import each_row
 
 TEST, SEARCH, SLEEP = "pytest -q", "cd src && rg -n nothing_like_this .", "sleep 999"
 QUESTIONS = {
@@ -107,7 +108,7 @@ def test_every_format_is_asked_or_says_why_not() -> None:
     assert not {*CANNOT_SAY} & {*ELSEWHERE}
 
 
-@pytest.mark.parametrize(("name", "question"), ASKED, ids=str)
+@each_row(("name", "question"), ASKED)
 def test_every_format_means_the_same(name: str, question: str) -> None:
     _, status, outcome = QUESTIONS[question]
     (call,) = calls_of(name, document(name, question))
@@ -352,7 +353,7 @@ CLASSES: list[tuple[str, ToolClass, ShellKind | None, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "class_", "kind", "expected"), CLASSES)
+@each_row(("text", "class_", "kind", "expected"), CLASSES)
 def test_an_error_has_the_class_its_words_say(
     text: str, class_: ToolClass, kind: ShellKind | None, expected: str
 ) -> None:
@@ -495,8 +496,8 @@ RUNS: list[tuple[str, str, int]] = [
 """What a run printed, of any test runner, and what failed by that."""
 
 
-@pytest.mark.parametrize(("class_", "kind"), [("test", "test"), ("shell", "run"), ("shell", "build")])
-@pytest.mark.parametrize(("expected", "text", "code"), RUNS)
+@each_row(("class_", "kind"), [("test", "test"), ("shell", "run"), ("shell", "build")])
+@each_row(("expected", "text", "code"), RUNS)
 def test_a_run_is_told_by_its_output_whatever_program_it_is(
     class_: ToolClass, kind: ShellKind, expected: str, text: str, code: int
 ) -> None:
@@ -566,7 +567,7 @@ def test_a_match_holds_one_of_these_words(pattern: str, words: list[str]) -> Non
     assert sorted(words_of(pattern)) == words
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@each_row("pattern", PATTERNS)
 def test_every_pattern_of_an_error_names_its_words(pattern: str) -> None:
     assert all(len(word) >= 3 for word in words_of(pattern)) and words_of(pattern)
 

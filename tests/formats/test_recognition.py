@@ -24,6 +24,7 @@ from tests.claude import SESSION, Log
 from tests.formats.codex_rows import ID, ROW, meta, prompt
 from tests.formats.pi_entries import at, entry, header, user
 from tests.formats.reading import claimed, format_of, given, lines
+from tests.quick import each_row
 
 NATIVE = Path(__file__).parents[3] / "shared" / "corpus" / "native"
 AMP = {"v": 1, "id": "T-019e0000-0000-7000-8000-000000000009", "created": 1, "messages": []}
@@ -40,9 +41,7 @@ def said(**message: Any) -> dict[str, Any]:
     return {**QWEN, "message": {"role": "user", **message}}
 
 
-@pytest.mark.parametrize(
-    ("content", "path", "expected"),
-    [
+@each_row(("content", "path", "expected"), [
         (AMP, "x", "amp"),
         ({**AMP, "messages": [{}] * 40_000}, "x", "amp"),
         ({**AMP, "id": "t-1"}, "x", None),
@@ -84,8 +83,7 @@ def said(**message: Any) -> dict[str, Any]:
         (lines({"type": "session", "payload": {}, "timestamp": "2026-03-01"}), "x", None),
         (lines({"type": "event_msg", "payload": "x", "timestamp": "2026-03-01"}), "x", None),
         (lines({"type": "event_msg", "payload": {}}), "x", None),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_each_asks_for_what_only_its_agent_writes(content: Any, path: str, expected: str | None) -> None:
     assert format_of(content, path) == expected
 

@@ -18,7 +18,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact
 from tests.fuzz.checking import Rows, failures, rows_alone
 from tests.golden import SAMPLES, folders
-from tests.quick import some
+from tests.quick import each_row, some
 
 MOST_BYTES = 20_000
 PLACES = 4
@@ -63,7 +63,7 @@ def written(records: list[Any], at: tuple[Any, ...], number: str) -> bytes:
     return "\n".join(json.dumps(record).replace('"@"', number) for record in spoilt).encode()
 
 
-@pytest.mark.parametrize("name", [folder.name for folder in folders() if sample(folder.name)])
+@each_row("name", [folder.name for folder in folders() if sample(folder.name)])
 def test_a_long_number_costs_itself_in_every_format(name: str) -> None:
     path, records = sample(name) or ("", [])
     for at in list(objects(records))[:: max(1, sum(1 for _ in objects(records)) // PLACES)]:
@@ -76,11 +76,11 @@ def test_a_long_number_costs_itself_in_every_format(name: str) -> None:
         assert (artifact.records, artifact.skipped) == (beside.records, beside.skipped)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "counted"),
     [("9" * 4301, 1), ("-" + "9" * 4301, 1), ("9" * 3_000_000, 1), ("9" * 20, 0), ('"' + "9" * 5000 + '"', 0)],
 )
-@pytest.mark.parametrize("before", range(0, 512, 73))
+@each_row("before", range(0, 512, 73))
 def test_a_number_is_long_from_4301_digits(number: str, counted: int, before: int) -> None:
     artifact = Artifact(artifact_id="a", source="s", path="a.jsonl", format=None, sha256="", bytes=0)
     data = f'{{"before": "{"x" * before}", "n": {number}, "after": "{"1f" * 600}"}}\n{{}}\n'.encode()

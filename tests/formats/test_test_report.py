@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from agentsignals.formats.test_report import program_not_there, read_junit, read_log
+from tests.quick import each_row
 
 NOT_RUN = [
     "curl: (7) Failed to connect to astral.sh port 443 after 3 ms: Couldn't connect to server\n",
@@ -98,7 +99,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize("output", NOT_RUN)
+@each_row("output", NOT_RUN)
 def test_a_verifier_that_ran_no_test(output: str) -> None:
     log = read_log(output.encode())
     assert log.state == "not_run" and log.verification is not None and log.verification.status == "not_run", log

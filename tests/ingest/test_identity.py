@@ -9,6 +9,7 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def notes_of(store: Path) -> list[str]:
     return [row["note"] for row in rows if row["note"]]
 
 
-@pytest.mark.parametrize("sample", some(PEOPLE, 4, AT_NIGHT))
+@pytest.mark.parametrize("sample", some(PEOPLE, 8, AT_NIGHT))
 def test_two_people_with_one_id_are_two_sessions(tmp_path: Path, sample: str) -> None:
     alice, bob = put(sample, tmp_path / "alice"), put(sample, tmp_path / "bob", another=True)
     alone = [read(tmp_path / name, [folder]) for name, folder in (("a", alice), ("b", bob))]
@@ -88,7 +89,7 @@ def test_two_people_with_one_id_are_two_sessions(tmp_path: Path, sample: str) ->
 
 
 @pytest.mark.parametrize(
-    "sample", some((s for s in PEOPLE if not s.startswith(("terminal-bench", "atif"))), 4, AT_NIGHT)
+    "sample", some((s for s in PEOPLE if not s.startswith(("terminal-bench", "atif"))), 8, AT_NIGHT)
 )
 def test_copies_of_a_folder_are_one(tmp_path: Path, sample: str) -> None:
     """Also where the copies lie deeper and came later."""
@@ -422,9 +423,7 @@ def longer(path: Path, words: str, n: int = 3) -> None:
     write(path, *log_of(words, "same", n=n).lines)
 
 
-@pytest.mark.parametrize("deleted", "abc")
-@pytest.mark.parametrize("length", [2, 9])
-@pytest.mark.parametrize("shard_bytes", [1, 64 << 20])
+@pytest.mark.parametrize(("deleted", "length", "shard_bytes"), some(product("abc", (2, 9), (1, 64 << 20)), 5))
 def test_a_deleted_persons_session_stays_when_anothers_grows(
     tmp_path: Path, deleted: str, length: int, shard_bytes: int
 ) -> None:
@@ -469,8 +468,7 @@ def test_a_session_deleted_from_a_persons_database_stays_when_anothers_grows(tmp
     assert len(forget(tmp_path / "store", deleted=True).sessions) == 1
 
 
-@pytest.mark.parametrize("deleted", ["alice", "bob"])
-@pytest.mark.parametrize("sample", [*some(PEOPLE, 8, AT_NIGHT), "terminal-bench/run-9"])
+@pytest.mark.parametrize(("sample", "deleted"), some(product(PEOPLE, ("alice", "bob")), 15, AT_NIGHT))
 def test_deleted_sessions_of_each_format_stay_when_the_others_are_read_again(
     tmp_path: Path, sample: str, deleted: str
 ) -> None:

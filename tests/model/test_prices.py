@@ -16,6 +16,7 @@ from agentsignals.errors import PriceError
 from agentsignals.formats import maker_of
 from agentsignals.model import Attempt, Session, Step, prices
 from agentsignals.model.prices import ModelPrice, Rate, Tier, apply, cost_usd, price, table
+from tests.quick import each_row
 
 MILLION = 1_000_000
 
@@ -45,7 +46,7 @@ def session(*steps: Step) -> Session:
 # -- names ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("logged", "model"),
     [
         ("claude-opus-4-5-20251101", "claude-opus-4-5"),
@@ -320,7 +321,7 @@ def test_names_are_lower_case_and_lead_to_one_model() -> None:
         assert price(name) is not None
 
 
-@pytest.mark.parametrize("model", sorted(table().models))
+@each_row("model", sorted(table().models))
 def test_prices_are_in_order_and_have_a_source(model: str) -> None:
     found = table().models[model]
     assert found.source.startswith("https://")

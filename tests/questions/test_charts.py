@@ -16,6 +16,7 @@ from agentsignals.questions.formatting import formatted, singular
 from agentsignals.questions.question import Chart, Kind
 from tests.build import call, event, say, session, user
 from tests.questions.stores import findings, outcome, store_of
+from tests.quick import each_row
 
 SINGULAR = {
     "sessions of at least 5 calls": "session of at least 5 calls",
@@ -168,9 +169,7 @@ def test_late_prompts_are_one_class(tmp_path: Path) -> None:
     assert all(a["high"] >= b["high"] for a, b in pairwise(cuts)), "more prompts, a narrower interval"
 
 
-@pytest.mark.parametrize(
-    ("value", "kind", "words"),
-    [
+@each_row(("value", "kind", "words"), [
         (None, "count", "–"), (0, "count", "0"), (1234567, "count", "1,234,567"), (62.5, "count", "62.5"),
         (7.365, "number", "7.37"), (9.0, "number", "9"), (6.5, "number", "6.5"),
         (10.04, "number", "10"), (315.4, "number", "315"),
@@ -182,7 +181,6 @@ def test_late_prompts_are_one_class(tmp_path: Path) -> None:
         (3.2, "seconds", "3.2 s"), (58, "seconds", "58 s"), (228, "seconds", "3.8 min"), (9000, "seconds", "2.5 h"),
         (datetime(2026, 3, 2, 9), "date", "2026-03-02"),
         ("statement", "text", "statement"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_figures_as_people_read_them(value: object, kind: Kind, words: str) -> None:
     assert formatted(value, kind) == words

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import product
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -538,16 +539,16 @@ DATES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("name", ["Bash", "Edit", "WebFetch"])
-@pytest.mark.parametrize("dates", DATES)
-def test_sql_and_python_date_a_call_alike(name: str, dates: dict[str, Any], tmp_path: Path) -> None:
-    made = session(user("go"), call(name, command="make x", file_path="a", url="x"))
-    (open_call,) = made.tool_calls
-    open_call.started_at, open_call.ended_at = 0, 1000 * 10**6
-    for field, value in dates.items():
-        setattr(open_call, field, value)
-    _, (asked,) = rows(store_of(tmp_path, made), f"SELECT {longest_sql()} FROM tool_calls")
-    assert asked == (pytest.approx(longest_s(open_call)),)
+def test_sql_and_python_date_a_call_alike(tmp_path: Path) -> None:
+    made = []
+    for n, (name, dates) in enumerate(product(("Bash", "Edit", "WebFetch"), DATES)):
+        made.append(session(user("go"), call(name, command="make x", file_path="a", url="x"), session_id=f"s{n:02}"))
+        (open_call,) = made[-1].tool_calls
+        open_call.started_at, open_call.ended_at = 0, 1000 * 10**6
+        for field, value in dates.items():
+            setattr(open_call, field, value)
+    _, asked = rows(store_of(tmp_path, *made), f"SELECT {longest_sql()} FROM tool_calls ORDER BY session_id")
+    assert [seconds for (seconds,) in asked] == pytest.approx([longest_s(one.tool_calls[0]) for one in made])
 
 
 @pytest.mark.parametrize(("precision", "expected"), [(0.49, 0), (0.51, 2)])

@@ -20,6 +20,7 @@ from agentsignals.questions.compare.gate import FIGURES, gate, parse_condition
 from agentsignals.questions.compare.pairs import gap_text
 from tests.questions.stores import store_of
 from tests.questions.test_compare import FAILED, HOSTILE, SOLVED, arm, compared, sessions, tried
+from tests.quick import each_row
 
 BETTER = "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1"
 WORSE = "0 0 0 0 0 0 0 0 0 0 0 0 0 1 1 1 1 1 1 1"
@@ -46,7 +47,7 @@ def ending(made: Comparison, *conditions: str, by_value: bool = False) -> str:
     return gate(made, conditions, baseline="old", by_value=by_value).ending
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("candidate", "condition", "by_interval", "by_value"),
     [
         (WORSE, "solve_rate < baseline - 0.05", "failed", "failed"),

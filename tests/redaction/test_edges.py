@@ -11,6 +11,7 @@ from unicodedata import normalize
 import pytest
 
 from agentsignals.redaction import Redactor
+from tests.quick import each_row
 from tests.redaction.planted import KINDS, Secret, pieces
 from tests.redaction.test_issuers import SAMPLES, dumped, sample, wide
 
@@ -72,7 +73,7 @@ def left(secret: Secret, told: str) -> bool:
     return any(p in text for p in pieces(secret) for text in (told, bare))
 
 
-@pytest.mark.parametrize("place", BEFORE)
+@each_row("place", BEFORE)
 def test_nothing_before_a_secret_hides_it(place: str) -> None:
     redactor = Redactor(bytes(32))
     kinds = [kind for kind, secret in secrets() if left(secret, redactor.plain(BEFORE[place] + said(secret)))]

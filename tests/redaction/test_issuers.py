@@ -15,6 +15,7 @@ import pytest
 
 from agentsignals.redaction import Redactor, redacted
 from agentsignals.redaction.keys import ISSUERS, Issuer
+from tests.quick import each_row
 from tests.redaction.planted import KINDS, drawn
 
 LETTERS = string.ascii_letters + string.digits + "_-"
@@ -122,10 +123,8 @@ def test_a_private_key_in_small_letters_is_one(kind: str) -> None:
     assert redacted(text) == "see\n[private key]\nand go"
 
 
-@pytest.mark.parametrize(
-    "kind", ["mail", "postgres", "db password", "mac user", "docker login", "ssh", "jwt", "bearer"]
-)
-@pytest.mark.parametrize("writing", ["base64", "percent", "hex", "unicode", "entities"])
+@each_row("kind", ["mail", "postgres", "db password", "mac user", "docker login", "ssh", "jwt", "bearer"])
+@each_row("writing", ["base64", "percent", "hex", "unicode", "entities"])
 def test_other_secrets_are_looked_for_in_other_writings(kind: str, writing: str) -> None:
     secret = KINDS[kind](random.Random(kind))  # noqa: S311  (draws, no secret)
     text = f"{secret.name}={secret.around[0]}{secret.value}{secret.around[1]}"

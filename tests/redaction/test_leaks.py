@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from agentsignals.redaction import Redactor, redacted, redacted_part
 from agentsignals.redaction.personal import mask_word
 from agentsignals.redaction.spans import Span, masked, merged
-from tests.quick import some
+from tests.quick import each_row, some
 from tests.redaction.planted import CONTEXTS, KINDS, OPTION, Secret, broken, pieces, said
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions"
@@ -74,8 +74,8 @@ def test_no_part_of_a_planted_secret_passes_in_any_context(kind: str, seeds: tup
     assert {k: n for k, n in leaks.items() if n} == {}
 
 
-@pytest.mark.parametrize("kind", [kind for kind, make in KINDS.items() if make(drawn_by(0)).breaks])
-@pytest.mark.parametrize("way", BREAKS)
+@each_row("kind", [kind for kind, make in KINDS.items() if make(drawn_by(0)).breaks])
+@each_row("way", BREAKS)
 def test_a_key_over_two_lines_is_masked_to_its_end_and_no_further(kind: str, way: str) -> None:
     for seed in range(8):
         chance = drawn_by(f"{kind} {seed}")
@@ -179,7 +179,7 @@ def test_in_json_names_beside_values_tell_too_and_no_entry_is_lost(value: Any, b
     assert json.loads(Redactor(pseudonyms=False).text(json.dumps(value))) == becomes
 
 
-@pytest.mark.parametrize("kind", [kind for kind, make in KINDS.items() if make(drawn_by(0)).breaks])
+@each_row("kind", [kind for kind, make in KINDS.items() if make(drawn_by(0)).breaks])
 def test_what_is_left_of_a_key_that_was_cut_is_masked_in_a_part_of_a_text(kind: str) -> None:
     for seed in range(6):
         secret = KINDS[kind](drawn_by(seed))

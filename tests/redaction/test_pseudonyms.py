@@ -12,6 +12,7 @@ import pytest
 from agentsignals.redaction import Redactor, redacted
 from agentsignals.redaction.personal import Pseudonyms
 from agentsignals.redaction.spans import without_pseudonyms
+from tests.quick import each_row
 from tests.redaction.planted import CONTEXTS, OPTION
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
@@ -127,8 +128,8 @@ SAYING = {
 AROUND = ("{}", "/srv/{}/x9", "x9{}", "{}y9", "write to {} now", "{} 4111-1111-1111-1111", "<{}>")
 
 
-@pytest.mark.parametrize("context", SAYING)
-@pytest.mark.parametrize("name", ["PASSWORD", "password", "api_key", "ACCESS_TOKEN", "client_secret", "item"])
+@each_row("context", SAYING)
+@each_row("name", ["PASSWORD", "password", "api_key", "ACCESS_TOKEN", "client_secret", "item"])
 def test_what_has_a_pseudonym_stays_whoever_masks_it_again(context: str, name: str) -> None:
     for kind, ways in WRITTEN.items():
         for around in AROUND:

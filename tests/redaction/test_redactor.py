@@ -20,17 +20,18 @@ from agentsignals.redaction import Guard, Redactor, redacted
 from agentsignals.redaction.known import KnownSecrets, is_searched
 from agentsignals.redaction.spans import without_pseudonyms
 from agentsignals.redaction.values import RandomValues
+from tests.quick import each_row
 
 TEXTS = tomllib.loads(Path(__file__).with_name("texts.toml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(("text", "masked"), TEXTS["masked"])
+@each_row(("text", "masked"), TEXTS["masked"])
 def test_secrets_are_masked_and_what_stands_around_them_stays(text: str, masked: str) -> None:
     assert redacted(text) == Redactor(pseudonyms=False).plain(text) == masked
     assert redacted(masked) == masked
 
 
-@pytest.mark.parametrize("text", TEXTS["harmless"])
+@each_row("text", TEXTS["harmless"])
 def test_prose_code_and_identifiers_are_left_alone(text: str) -> None:
     assert redacted(text) == Redactor().plain(text) == text
 
@@ -134,8 +135,8 @@ BARE: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("where", BARE)
-@pytest.mark.parametrize("value", PASSWORDS)
+@each_row("where", BARE)
+@each_row("value", PASSWORDS)
 def test_a_known_secret_is_masked_in_every_place_and_spelling(value: str, where: str) -> None:
     text = BARE[where](value)
     for masked in (Redactor(known=KnownSecrets([value])).text(text), Guard(knowing(value)).without_known(text)):

@@ -12,6 +12,7 @@ import pytest
 from agentsignals.repositories.rule_compliance import MOST_OCCASIONS, Acts, Followed, follow
 from agentsignals.repositories.rules import Rule, extract, matching, read
 from tests.build import Part, call, event, say, session, user
+from tests.quick import each_row
 
 
 def rules(text: str) -> list[Rule]:
@@ -31,7 +32,7 @@ SENTENCES = [json.loads(x) for x in Path(__file__).with_name("rule_sentences.jso
 """Texts with the rules that they state, each with its line; what only looks like a rule states none."""
 
 
-@pytest.mark.parametrize("case", SENTENCES, ids=lambda case: case["text"][:60])
+@each_row("case", SENTENCES)
 def test_a_text_states_the_rules_that_are_read_in_it(case: dict[str, Any]) -> None:
     assert [f"{rule.line} {short(rule)}" for rule in rules(case["text"])] == case["rules"]
 
@@ -114,9 +115,7 @@ AFTER_CHANGE = "After every change, run `make test`."
 DONE = "Before finishing, run `make test`."
 
 
-@pytest.mark.parametrize(
-    ("sentence", "parts", "verdict"),
-    [
+@each_row(("sentence", "parts", "verdict"), [
         (BEFORE_COMMIT, [edit(), sh("make test"), commit()], "kept"),
         (BEFORE_COMMIT, [edit(), sh("make test && git commit -m x", COMMITTED)], "kept"),
         (BEFORE_COMMIT, [edit(), sh("bash -lc 'make lint test'"), commit()], "kept"),
@@ -158,14 +157,13 @@ DONE = "Before finishing, run `make test`."
         ("After changing `a.proto`, run `make gen`.", [edit("a.proto"), sh("make gen"), say("x")], "kept"),
         ("After changing `a.proto`, run `make gen`.", [edit("a.proto"), say("x")], "broken"),
         ("After changing `a.proto`, run `make gen`.", [edit("b.py"), say("x")], "no_occasion"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_command_at_its_occasion(sentence: str, parts: list[Part], verdict: str) -> None:
     made = followed(sentence, *parts)
     assert made.verdict == verdict, made
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sentence", "parts", "verdict"),
     [
         ("Never run `git push --force`.", [sh("git push -f origin x")], "broken"),

@@ -17,7 +17,7 @@ from agentsignals.errors import ScanError
 from agentsignals.repositories.scanners import OwnRules, Program, SourceFile, language_of, level, place_of, scan_one
 from agentsignals.repositories.weakness_rules import Rule, Text, rules
 from agentsignals.repositories.weakness_rules.python import piles_up
-from tests.quick import some
+from tests.quick import each_row, some
 
 
 class Samples(NamedTuple):
@@ -46,19 +46,19 @@ def test_every_rule_has_samples_and_every_sample_a_rule() -> None:
     assert len({rule.id for rule in rules()}) == len(rules()) >= 50
 
 
-@pytest.mark.parametrize("rule", sorted(SAMPLES))
+@each_row("rule", sorted(SAMPLES))
 def test_a_rule_finds_what_it_is_for_once(rule: str) -> None:
     for text in SAMPLES[rule].finds:
         assert found(SAMPLES[rule].path, text).count(rule) == 1, text
 
 
-@pytest.mark.parametrize("rule", sorted(SAMPLES))
+@each_row("rule", sorted(SAMPLES))
 def test_a_rule_leaves_look_alikes_alone(rule: str) -> None:
     for text in SAMPLES[rule].leaves:
         assert rule not in found(SAMPLES[rule].path, text), text
 
 
-@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
+@each_row("rule", rules())
 def test_a_rule_says_what_it_is_about(rule: object) -> None:
     told = next(one for one in rules() if one is rule)
     assert told.cwe and all(re.fullmatch(r"CWE-\d{1,4}", cwe) for cwe in told.cwe)
@@ -192,10 +192,8 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:8])
-@pytest.mark.parametrize(
-    "path", ["a.py", "a.ts", "a.go", "a.html", "a.php", "Dockerfile", ".github/workflows/a.yml", "a.sh"]
-)
+@each_row("text", HOSTILE)
+@each_row("path", ["a.py", "a.ts", "a.go", "a.html", "a.php", "Dockerfile", ".github/workflows/a.yml", "a.sh"])
 def test_hostile_texts_are_scanned_or_left_out_with_a_reason(path: str, text: str) -> None:
     lines = "\n".join(text[at : at + LINE] for at in range(0, len(text), LINE))
     assert scan_one(path, text.encode()).skipped in (None, "unparsed", "minified")

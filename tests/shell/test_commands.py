@@ -20,6 +20,7 @@ from agentsignals.shell import parse
 from agentsignals.shell.outputs import answer_paths, is_log, is_polling, outside_sources, search_mode, sources_in_code
 from agentsignals.shell.python import script
 from agentsignals.shell.tokens import split
+from tests.quick import each_row
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 
@@ -30,7 +31,7 @@ READ_BY_EYE = [json.loads(line) for line in Path(__file__).with_name("commands.j
 """Commands with their reading: kind, file, and each file written (path, operation, how, origin, new text)."""
 
 
-@pytest.mark.parametrize("expected", READ_BY_EYE, ids=lambda expected: expected["command"])
+@each_row("expected", READ_BY_EYE)
 def test_a_command_is_read_as_by_eye(expected: dict[str, Any]) -> None:
     read = parse(expected["command"])
     writes = [[w.path, w.op, w.how, w.origin, w.new] for w in read.writes]
@@ -275,7 +276,7 @@ def test_code_that_reads_all_objects_is_of_the_repository(program: str) -> None:
 POLLING = tomllib.loads(Path(__file__).with_name("polling.toml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "is_one"),
     [(line, key == "looks") for key, lines in POLLING.items() for line in lines.split("\n") if line],
 )

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from tests.quick import each_row
 from tests.signals.cases import cases, told, view_of
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, id=f"{name}.{case['name']}") for name, listed in cases().items() for case in listed]
-)
+@each_row("case", [case for listed in cases().values() for case in listed])
 def test_a_tiny_session(case: dict[str, Any]) -> None:
     view = view_of(case)
     assert {path: told(view, path, case) for path in case["expect"]} == case["expect"]

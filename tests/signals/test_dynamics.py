@@ -15,6 +15,7 @@ from agentsignals.signals.dynamics import drift_onset_turn, goals, max_cp
 from agentsignals.views.session import NO_EVIDENCE
 from agentsignals.words.vectors import DISABLED, counting_vectors
 from tests.build import Part, call, say, user, view
+from tests.quick import each_row
 from tests.signals.ask import Case, detail, evidence, lines, value
 
 RATIO, REPEATS = "dynamics.correction_ratio", "dynamics.repetition_rate"
@@ -280,6 +281,6 @@ CASES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each_row("case", CASES)
 def test_a_case(case: Case) -> None:
     case.check()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.build import user, view
+from tests.quick import each_row
 from tests.signals.ask import absent, detail, value
 from tests.signals.attempts import unseen
 
@@ -23,8 +24,8 @@ def test_a_count_is_copied(knob: str, raw: Any, expected: int, told: Any) -> Non
     assert (value(one, f"treatment.{knob}"), detail(one, f"treatment.{knob}").get("raw")) == (expected, told)
 
 
-@pytest.mark.parametrize("knob", [*COUNTS, "timeout_s"])
-@pytest.mark.parametrize(
+@each_row("knob", [*COUNTS, "timeout_s"])
+@each_row(
     ("raw", "told"),
     [
         (None, "unlimited"),

@@ -17,6 +17,7 @@ from agentsignals.signals.catalog import by_path
 from agentsignals.views.failure import CLASSES, RULES, failure_of
 from agentsignals.views.session import SessionView
 from tests.build import call, say
+from tests.quick import each_row
 from tests.signals.ask import detail, value
 from tests.signals.attempts import graded, patched, ran, unseen
 
@@ -26,7 +27,7 @@ TOUCHED = HarnessSummary(touched_files=[("src/b.py", 4), ("docs/x.md", 2)])
 NOT_RUN = Verification(status="not_run", message="sh: pytest: not found")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("facts", "rung", "reason", "inferred"),
     [
         ({"reward": 1.0}, "solved", "reward", False),
@@ -94,9 +95,7 @@ EDIT = call("Edit", path="src/a.py")
 BLOCKED = call("Bash", status="error", result="PreToolUse hook blocked this call")
 
 
-@pytest.mark.parametrize(
-    ("view", "expected", "because"),
-    [
+@each_row(("view", "expected", "because"), [
         (unseen(ending="infrastructure", exception="RateLimit", reward=1.0), "infrastructure", "RateLimit"),
         (ran(*CIRCLE, ending="infrastructure", exception="RateLimit"), "infrastructure", "RateLimit"),
         (ran(*CIRCLE, ending="budget", **FAILED), "stuck", "the budget was used up"),
@@ -153,8 +152,7 @@ BLOCKED = call("Bash", status="error", result="PreToolUse hook blocked this call
         (unseen(fault="disk full", **FAILED), "infrastructure", "disk full"),
         (ran(say("42"), call("Bash", command="ls"), **FAILED), "cannot_tell", "no file of the run lists tests"),
         (ran(say("42"), **FAILED, **GOLD), "no_call", "no tool call in one model call"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_the_first_rule_that_holds_names_the_class(view: SessionView, expected: str, because: str) -> None:
     assert (value(view, CLASS), because in detail(view, CLASS)["because"]) == (expected, True), detail(view, CLASS)
 

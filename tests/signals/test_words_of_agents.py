@@ -14,6 +14,7 @@ from agentsignals.words.prose import ASSUMPTIONS, SEED_ASSUMPTIONS, Phrases, Pro
 from agentsignals.words.prose import HEDGES as HEDGES_EXT
 from agentsignals.words.prose import SELF_CORRECTIONS as SELF_CORRECTIONS_EXT
 from tests.build import Part, call, say, think, user, view
+from tests.quick import each_row
 from tests.signals.ask import Case, absent, detail, evidence, lines, value
 
 CONFIRM = "user.confirmation_requests"
@@ -356,6 +357,6 @@ CASES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each_row("case", CASES)
 def test_a_case(case: Case) -> None:
     case.check()

@@ -25,6 +25,7 @@ from agentsignals.store.fulltext import KINDS, Results, excerpt, parse_question,
 from tests.build import call, event, say, session, think, user
 from tests.claude import Log
 from tests.questions.stores import store_of
+from tests.quick import each_row
 
 LONG = "filler " * 200
 
@@ -59,7 +60,7 @@ def kinds(results: Results) -> dict[str, list[str]]:
     return {session.session_id: [*session.by_kind] for session in results.sessions}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "expected"),
     [
         ("GetOrCreateEntireSessionID", {"talk-1": ["prompt"]}),
@@ -165,7 +166,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("typed", HOSTILE)
+@each_row("typed", HOSTILE)
 def test_nothing_that_is_typed_is_an_error(store: Store, typed: str) -> None:
     assert search(store, typed).n_sessions <= 2
     assert search(store, f"merge {typed}").n_sessions <= 2

@@ -29,6 +29,7 @@ from agentsignals.store.needed_signals import needed_signals
 from agentsignals.store.query import _WIDE, NAMES, _tree, connect, execute_ours, rows, run
 from agentsignals.store.sidecars import LabelRow
 from tests.claude import Log
+from tests.quick import each_row
 
 ANSWERED = (
     "SELECT count(*) FROM sessions;",
@@ -320,7 +321,7 @@ def test_an_interrupt_ends_a_query(folder: Path) -> None:
 ALL = None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "values", "expected"),
     [
         ("SELECT 1", [], set()),
@@ -387,7 +388,7 @@ def test_a_query_names_the_signals_it_reads(query: str, values: list[Any], expec
         assert {path for path in needed if "." in path} == expected
 
 
-@pytest.mark.parametrize("asked", [*studies().values(), *questions().values()], ids=lambda asked: asked.name)
+@each_row("asked", [*studies().values(), *questions().values()])
 def test_a_question_declares_the_signals_that_its_queries_read(asked: Question) -> None:
     connection, paths = duckdb.connect(), {signal.path for signal in catalogue().values()}
     for name, sql in asked.queries.items():

@@ -46,7 +46,7 @@ def _written(folder: Path, sessions: list[Session]) -> dict[str, Session]:
     return {s.session_id: s for s in shards.read_sessions(folder, "one")}
 
 
-@pytest.mark.parametrize("sample", some(ALL, 4), ids=lambda p: p.relative_to(SAMPLES).as_posix())
+@pytest.mark.parametrize("sample", some(ALL, 8), ids=lambda p: p.relative_to(SAMPLES).as_posix())
 def test_a_session_comes_back_as_it_was(sample: Path, tmp_path: Path) -> None:
     found = _sessions(sample)
     for name in {s.session_id for s in found}:

@@ -28,6 +28,7 @@ from agentsignals.ui.server import Server
 from agentsignals.ui.snapshot import MOST_RECENT, Snapshot
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
+from tests.quick import each_row
 from tests.signals.attempts import graded, trial
 from tests.ui.browser import browsing, needs_browser, overflow_px, serious
 from tests.ui.served import EVIL, Elements, ask, page, serving, text_of
@@ -373,7 +374,7 @@ def _asked(varied: Store, **words: str) -> tuple[Filter, str]:
     return made, "".join(sorted(row["session_id"] for row in rows if len(row["session_id"]) == 1))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "fit"),
     [
         ({}, "abcd"),

@@ -11,6 +11,7 @@ import pytest
 from agentsignals.store import Store
 from agentsignals.store.query import ask, connect
 from agentsignals.ui.page import queries, sql
+from tests.quick import each_row
 
 PARTS = {
     "where": "",
@@ -76,7 +77,7 @@ def stores(store: Store, tmp_path_factory: pytest.TempPathFactory) -> list[Store
     return [empty, store]
 
 
-@pytest.mark.parametrize("name", whole_queries())
+@each_row("name", whole_queries())
 def test_every_query_runs(name: str, stores: list[Store]) -> None:
     text = sql(name, **PARTS | OWN_PARTS.get(name, {}))
     values: Any = {each: VALUES.get(each, "x") for each in re.findall(r"\$(\w+)", text)}

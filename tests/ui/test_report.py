@@ -36,6 +36,7 @@ from agentsignals.ui.page import short_ids
 from agentsignals.words.text import visible
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
+from tests.quick import each_row
 from tests.signals.attempts import trial
 
 EVIL = '</script></style></svg><script>window.pwned=1</script><img src=x onerror="window.pwned=2">\'"`|{{7*7}}&lt;'
@@ -270,7 +271,7 @@ def test_a_value_of_an_axis_is_in_a_persons_words(value: float, kind: str, words
     assert tick_text(value, kind) == words
 
 
-@pytest.mark.parametrize("highest", [m * 10.0**e for e in range(-4, 7) for m in (1.0, 1.3, 2.4, 4.1, 5.0, 9.9)])
+@each_row("highest", [m * 10.0**e for e in range(-4, 7) for m in (1.0, 1.3, 2.4, 4.1, 5.0, 9.9)])
 def test_an_axis_in_dollars_reads_as_it_is_drawn(highest: float) -> None:
     ticks = axis(highest)
     assert [float(tick_text(value, "usd").replace("$", "").replace(",", "")) for value in ticks] == ticks

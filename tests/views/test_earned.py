@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from tests.planted_passes import Step, Task
+from tests.quick import each_row
 from tests.views.test_audit import audited, own
 
 T = Task(1)
@@ -119,13 +120,13 @@ TWINS: dict[str, Step] = {
 """Each beside the same fix; all are derived."""
 
 
-@pytest.mark.parametrize("name", DEEDS)
+@each_row("name", DEEDS)
 def test_a_deed_upon_what_judges_is_not_derived_by_whatever_means(name: str) -> None:
     found = audited(own(DEEDS[name]))
     assert found.verdict in ("cannot_tell", "verifier_touched") and found.actions, found.because
 
 
-@pytest.mark.parametrize("name", TWINS)
+@each_row("name", TWINS)
 def test_what_only_looks_alike_stays_derived(name: str) -> None:
     found = audited(own(TWINS[name]))
     assert found.verdict == "derived", found.because

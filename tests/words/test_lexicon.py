@@ -25,6 +25,7 @@ from agentsignals.words.lexicon import (
     words,
 )
 from agentsignals.words.text import lowered
+from tests.quick import each_row
 
 CORRECTS = {
     "still not quite right": "not_right",
@@ -106,14 +107,14 @@ CORRECTS_NOTHING = [
 ]
 
 
-@pytest.mark.parametrize(("text", "pattern"), CORRECTS.items())
+@each_row(("text", "pattern"), CORRECTS.items())
 def test_a_correction_is_found_by_its_pattern(text: str, pattern: str) -> None:
     found = corrections(text)
     assert pattern in [name for name, _ in found]
     assert all(matched and matched in head(text) for _, matched in found)
 
 
-@pytest.mark.parametrize("text", CORRECTS_NOTHING)
+@each_row("text", CORRECTS_NOTHING)
 def test_the_trap_is_no_correction(text: str) -> None:
     assert corrections(text) == ()
 

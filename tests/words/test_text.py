@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agentsignals.model import EPOCH, from_iso, to_iso
 from agentsignals.words.text import count_tokens, language_of
+from tests.quick import each_row
 
 MIXED = st.text(st.one_of(st.characters(max_codepoint=127), st.sampled_from("a_1. \n\u00e9\u4f60")))
 
@@ -52,7 +53,7 @@ def test_no_time_is_none() -> None:
 # Languages of short texts about code: by script and small words; nothing where too little speaks for one.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "text"),
     [
         ("en", "can you fix the failing test in the parser?"),

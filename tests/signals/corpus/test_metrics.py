@@ -13,6 +13,7 @@ from agentsignals.signals.catalog import by_path, plain
 from agentsignals.signals.corpus.metrics import COMMANDS_LOOKED_AT
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, say, session, user, view
+from tests.quick import each_row
 from tests.signals.ask import Case, detail, value, values_over_sessions
 
 READ = call("Read", path="a.py")
@@ -330,6 +331,6 @@ CASES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each_row("case", CASES)
 def test_a_case(case: Case) -> None:
     case.check()
