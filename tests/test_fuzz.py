@@ -43,6 +43,7 @@ def test_a_changed_neighbour_is_seen(tmp_path: Path) -> None:
     assert failures({}, alone, tmp_path) == ["a neighbour's turns changed"]
 
 
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # the alarm may ring between `open` and its `with`
 def test_what_takes_too_long_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = rows_alone(tmp_path)
     monkeypatch.setattr("tests.fuzz.checking.CPU_SECONDS", 0.001)
