@@ -26,7 +26,7 @@ from agentsignals.model import (
 )
 from agentsignals.questions.ranking import Answer
 from agentsignals.store import query, tables
-from agentsignals.views.charges import CacheLoss, Charge, RepeatedCall
+from agentsignals.views.usage import CacheLoss, Charge, RepeatedCall
 
 _STRUCTS: dict[str, type[Struct]] = {
     "artifacts": Artifact,

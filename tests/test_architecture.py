@@ -111,7 +111,7 @@ SPEAKS_OF_AGENTS = {
     "export": "is called as the format it writes",
     "cli.grammar": "names what can be written, and examples of questions",
     "questions.tool_kinds": "has the kinds of a published table, some of which are called after tools",
-    "model.model_names opencode": "sells calls of models, too",
+    "model.prices opencode": "sells calls of models, too",
 }
 """Modules (with all names, or one) that may have an agent's words, and why."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.model.model_names import same_models
+from agentsignals.model.prices import same_models
 
 ONE = [
     ("@google/gemini-2.5-pro", "google/gemini-2.5-pro", "vertex_ai/gemini-2.5-pro", "models/gemini-2.5-pro"),

@@ -18,7 +18,7 @@ from agentsignals.questions.sql import BOUNDED, CAUSES
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.ui.filter import behind
-from agentsignals.views.charges import (
+from agentsignals.views.usage import (
     LIFETIME_S,
     LONG_LIFETIME_S,
     SHRUNK,

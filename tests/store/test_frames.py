@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from agentsignals.errors import QueryError
-from agentsignals.model.model_names import maker
+from agentsignals.model.prices import maker
 from agentsignals.store import Store
 from tests.build import call, say, session, think, user
 from tests.questions.stores import store_of

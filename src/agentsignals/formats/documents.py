@@ -210,30 +210,6 @@ def messages_of(
     return each(raws, lambda raw: decode(raw, artifact), artifact)
 
 
-def inside(value: object, *names: str) -> Any:
-    """Return the value at a path of names in nested dicts. None if there is none."""
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
-
-
-def as_text(value: object) -> str:
-    """Return a value that is usually a string as text; nothing for None."""
-    if isinstance(value, str):
-        return value
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def string(value: object) -> str | None:
-    """Return a text that is not empty, and None for anything else."""
-    return value or None if isinstance(value, str) else None
-
-
-def as_list(value: object) -> list[Any]:
-    """Return a list as it is, and an empty one for anything else."""
-    return value if isinstance(value, list) else []
-
-
 def texts_of(content: Any) -> str:
     """Join the texts of a message, which is a string, parts with a `text`, or nothing."""
     return content if isinstance(content, str) else "\n".join(part.text for part in content or () if part.text)

@@ -8,7 +8,7 @@ import posixpath
 import re
 from collections.abc import Collection, Mapping
 
-from agentsignals.model.model_names import same_models
+from agentsignals.model.prices import same_models
 
 _ATTEMPT_FOLDER = re.compile(r"(?:^|/)attempt_(\d{1,9})$")
 _SUBMISSION = re.compile(r"(?:^|/)evaluation/([^/]+)/([^/]+)/")

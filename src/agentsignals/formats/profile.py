@@ -237,7 +237,7 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
     aliases: tuple[str, ...] = ()
     """Other names under which data sets file its sessions."""
     maker: str = ""
-    """Maker of the models whose prices it knows (`model_names.maker`): other models are priced as one of these. Empty
+    """Maker of the models whose prices it knows (`prices.maker`): other models are priced as one of these. Empty
     for an agent that has prices of many makers."""
     homes: tuple[str, ...] = ()
     """Folders and databases in which it keeps its sessions on a machine. `~` is the home folder. A first `$NAME` is an

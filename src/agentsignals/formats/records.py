@@ -69,6 +69,30 @@ def decoded(raw: Any, type_: Any) -> Any:
         return None
 
 
+def inside(value: object, *names: str) -> Any:
+    """Return the value at a path of names in nested dicts. None if there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def as_text(value: object) -> str:
+    """Return a value that is usually a string as text; nothing for None."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def string(value: object) -> str | None:
+    """Return a text that is not empty, and None for anything else."""
+    return value or None if isinstance(value, str) else None
+
+
+def as_list(value: object) -> list[Any]:
+    """Return a list as it is, and an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
 def lines(
     data: bytes, artifact: Artifact, decode: Decode[T], offsets: "array[int] | None" = None
 ) -> Iterator[tuple[int, T]]:

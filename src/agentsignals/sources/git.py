@@ -27,9 +27,8 @@ from agentsignals import private_files
 from agentsignals.changes import git as objects
 from agentsignals.changes.git import GitError
 from agentsignals.errors import SourceError
-from agentsignals.formats.documents import inside, string
 from agentsignals.formats.entire import undated_session_id
-from agentsignals.formats.records import decoded
+from agentsignals.formats.records import decoded, inside, string
 from agentsignals.sources import RawFile, Source, Unreadable, path_of, storable_text, uri_of
 
 Kind = Literal["transcript", "compact", "metadata", "task"]

@@ -376,7 +376,7 @@ class Store:
         Our own columns follow: timestamp, kind, repo, source_dataset, format, context, cost_at_least (the cost is a
         lower bound). `context="eval"` returns prompts of eval runs, None both.
         """
-        from agentsignals.model.model_names import maker  # noqa: PLC0415  (as above)
+        from agentsignals.model.prices import maker  # noqa: PLC0415  (as above)
 
         messages = self._frame(_USER_MESSAGES, context)
         model = messages["model"]

@@ -25,7 +25,7 @@ from agentsignals.store.disk import StoredFile
 from agentsignals.store.index import FIGURES, GONE_FILE, RETIRED, Manifest, SessionEntry, ShardEntry
 from agentsignals.store.parquet import SignalRows, signal_table
 from agentsignals.store.tables import AttemptRow
-from agentsignals.views.charges import session_bill
+from agentsignals.views.usage import session_bill
 
 if TYPE_CHECKING:
     from agentsignals.store import Store

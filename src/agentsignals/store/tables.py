@@ -23,8 +23,10 @@ from agentsignals.model import (
     ToolCall,
     Turn,
 )
-from agentsignals.views.charges import CacheLoss, Charge, RepeatedCall
 from agentsignals.views.usage import (
+    CacheLoss,
+    Charge,
+    RepeatedCall,
     cost_of,
     cost_source,
     replaced_usd,

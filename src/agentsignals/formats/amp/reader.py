@@ -11,8 +11,8 @@ from agentsignals.formats.amp import PROFILE
 from agentsignals.formats.bounds import whole
 from agentsignals.formats.builder import path_of_uri, repo_name
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import as_list, as_text, each, inside, string
-from agentsignals.formats.records import decoded, decoder
+from agentsignals.formats.documents import each
+from agentsignals.formats.records import as_list, as_text, decoded, decoder, inside, string
 from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import MAIN, REPLAYED, CallStatus, ToolCall, logged_iso, logged_ms
 

@@ -9,9 +9,9 @@ from msgspec import Struct
 from agentsignals.formats import ANSWERS, ASKS, Input, Reading
 from agentsignals.formats.antigravity import PROFILE, session_of
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import by_session, inside, once, string
+from agentsignals.formats.documents import by_session, once
 from agentsignals.formats.profile import tagged, without_tagged
-from agentsignals.formats.records import decoded, decoder, lines, saw
+from agentsignals.formats.records import decoded, decoder, inside, lines, saw, string
 from agentsignals.model import CallStatus, EventKind, Session, logged_iso
 
 

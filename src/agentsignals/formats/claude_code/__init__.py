@@ -6,8 +6,8 @@ from typing import Any
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
-from agentsignals.formats.documents import inside
 from agentsignals.formats.head import Head
+from agentsignals.formats.records import inside
 
 _OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 

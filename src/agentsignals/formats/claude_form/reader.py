@@ -15,11 +15,11 @@ from agentsignals.formats.claude_code import records as claude
 from agentsignals.formats.claude_code.reader import Seen, SessionReader, Tally, plain, serve_alike
 from agentsignals.formats.claude_code.records import File, Line, Message, ToolUseResult
 from agentsignals.formats.claude_form import SWIVAL
-from agentsignals.formats.documents import as_text, each, is_list
+from agentsignals.formats.documents import each, is_list
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.head import head_of
 from agentsignals.formats.profile import Profile, Tool
-from agentsignals.formats.records import document, lines, saw, skip, within
+from agentsignals.formats.records import as_text, document, lines, saw, skip, within
 from agentsignals.formats.usage import Tokens, close, tokens_of, tokens_of_steps
 from agentsignals.model import Artifact, Session, Step, logged_iso
 

@@ -16,20 +16,10 @@ from agentsignals.formats.bounds import amount
 from agentsignals.formats.cline import KILO, PROFILE, ROO, kind_of, task_of
 from agentsignals.formats.conversation import Block as AnyBlock
 from agentsignals.formats.conversation import Conversation, Document, DocumentReader, blocks_of
-from agentsignals.formats.documents import (
-    Messages,
-    as_list,
-    as_text,
-    inside,
-    is_list,
-    messages_of,
-    saw_again,
-    string,
-    tally,
-)
+from agentsignals.formats.documents import Messages, is_list, messages_of, saw_again, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.head import head_of
-from agentsignals.formats.records import decoded, decoder, document, saw
+from agentsignals.formats.records import as_list, as_text, decoded, decoder, document, inside, saw, string
 from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import (
     ABANDONED,

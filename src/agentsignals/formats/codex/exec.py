@@ -11,8 +11,7 @@ from agentsignals.changes.hunks import Hunk, count_lines, created, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.codex import EXEC_PROFILE as PROFILE
-from agentsignals.formats.documents import as_list, inside, string
-from agentsignals.formats.records import decoded, decoder, lines, read_before, saw
+from agentsignals.formats.records import as_list, decoded, decoder, inside, lines, read_before, saw, string
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of
 from agentsignals.model import Artifact, CallStatus, EditOp, EventKind, Step, ToolCall
 

@@ -24,9 +24,9 @@ from agentsignals.formats.builder import (
 )
 from agentsignals.formats.codex import PATCH, PROFILE, records
 from agentsignals.formats.codex.records import PARTS, kinds_of
-from agentsignals.formats.documents import Part, by_session, inside, string, texts_of
+from agentsignals.formats.documents import Part, by_session, texts_of
 from agentsignals.formats.profile import Tool, tagged
-from agentsignals.formats.records import decoded, saw, some_lines
+from agentsignals.formats.records import decoded, inside, saw, some_lines, string
 from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import MAIN, CallStatus, EventKind, Session, Step, ToolCall, TurnKind, logged_iso, logged_ms
 

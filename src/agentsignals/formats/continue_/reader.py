@@ -12,9 +12,9 @@ from agentsignals.formats.bounds import count
 from agentsignals.formats.builder import path_of_uri
 from agentsignals.formats.continue_ import PROFILE
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import Part, each, inside, is_list, string, tally, texts_of
+from agentsignals.formats.documents import Part, each, is_list, tally, texts_of
 from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.records import decoder
+from agentsignals.formats.records import decoder, inside, string
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of, tokens_of_steps
 from agentsignals.model import CallStatus, Step, ToolCall, logged_ms
 

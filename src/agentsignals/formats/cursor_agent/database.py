@@ -14,8 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from agentsignals.formats import Ask, Database, Held
-from agentsignals.formats.documents import as_text, inside, string
-from agentsignals.formats.records import decoded
+from agentsignals.formats.records import as_text, decoded, inside, string
 
 AUTO = "default"
 """Stands for a model that Cursor chose and does not name."""

@@ -20,9 +20,9 @@ from agentsignals.formats.conversation import Block as AnyBlock
 from agentsignals.formats.conversation import Conversation, blocks_of
 from agentsignals.formats.cursor_agent import PROFILE, parent_of, session_of
 from agentsignals.formats.cursor_agent.database import CHAT_BEGINS, COMPACTED, COMPOSER_BEGINS, model_of
-from agentsignals.formats.documents import as_text, inside, saw_again, string, texts_of
+from agentsignals.formats.documents import saw_again, texts_of
 from agentsignals.formats.outcome import exit_code
-from agentsignals.formats.records import decoded, decoder, lines, saw
+from agentsignals.formats.records import as_text, decoded, decoder, inside, lines, saw, string
 from agentsignals.formats.usage import tokens_of
 from agentsignals.model import EPOCH, CallStatus, Session, Step, logged_iso, logged_ms
 

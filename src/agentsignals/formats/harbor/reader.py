@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, count, number
-from agentsignals.formats.documents import as_list, inside, string, tally
-from agentsignals.formats.records import decoder, document, saw, skip
+from agentsignals.formats.documents import tally
+from agentsignals.formats.records import as_list, decoder, document, inside, saw, skip, string
 from agentsignals.formats.test_report import read_ctrf, tests_text
 from agentsignals.model import IMPOSSIBLE, Attempt, Ending, Verification, logged_iso
 

@@ -7,9 +7,8 @@ from msgspec import Struct, field
 
 from agentsignals.formats.bounds import whole
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import as_text, inside, string
 from agentsignals.formats.hermes import PROFILE
-from agentsignals.formats.records import decoded
+from agentsignals.formats.records import as_text, decoded, inside, string
 from agentsignals.formats.usage import close, tokens_of
 from agentsignals.model import CallStatus, logged_time
 

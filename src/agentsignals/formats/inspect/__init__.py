@@ -7,9 +7,8 @@ from msgspec import Struct
 
 from agentsignals.formats import Claim, Format, claude_code, pieces_by, read_by, zip_members
 from agentsignals.formats import profile as tools
-from agentsignals.formats.documents import inside
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.records import decoded
+from agentsignals.formats.records import decoded, inside
 
 PROFILE = tools.Profile(
     tools=tools.named(

@@ -20,7 +20,7 @@ from agentsignals.formats.any_agent import ANYBODY
 from agentsignals.formats.bounds import amount, count
 from agentsignals.formats.builder import SessionBuilder, record_arguments
 from agentsignals.formats.columns import score_of
-from agentsignals.formats.documents import as_list, each, inside, string
+from agentsignals.formats.documents import each
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.harbor.reader import SECRET
 from agentsignals.formats.inspect import SAMPLE, SPECIFICATIONS, records, tool
@@ -37,7 +37,7 @@ from agentsignals.formats.inspect.records import (
     Spec,
     Usage,
 )
-from agentsignals.formats.records import UNREADABLE, decoded, decoder, document, saw, skip
+from agentsignals.formats.records import UNREADABLE, as_list, decoded, decoder, document, inside, saw, skip, string
 from agentsignals.formats.zip_members import MAGIC, Contents, Member, MemberError, members
 from agentsignals.model import (
     MAIN,
@@ -51,7 +51,7 @@ from agentsignals.model import (
     ToolCall,
     logged_iso,
 )
-from agentsignals.model.model_names import same_models
+from agentsignals.model.prices import same_models
 
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Values of grades in Inspect's own metrics: correct, partial, incorrect, no answer, and words for yes and no."""

@@ -9,8 +9,17 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats.bounds import count
-from agentsignals.formats.documents import as_list, inside, string
-from agentsignals.formats.records import MAX_DOCUMENT_BYTES, UNREADABLE, decoded, decoder, document, skip
+from agentsignals.formats.records import (
+    MAX_DOCUMENT_BYTES,
+    UNREADABLE,
+    as_list,
+    decoded,
+    decoder,
+    document,
+    inside,
+    skip,
+    string,
+)
 from agentsignals.formats.zip_members import Contents, Member, MemberError
 from agentsignals.model import Artifact
 

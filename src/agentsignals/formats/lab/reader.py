@@ -7,10 +7,9 @@ from msgspec import Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.documents import string
 from agentsignals.formats.lab import AGENT, MARK
 from agentsignals.formats.profile import Profile
-from agentsignals.formats.records import convert_leniently, decoder, lines, saw, skip
+from agentsignals.formats.records import convert_leniently, decoder, lines, saw, skip, string
 from agentsignals.model import Attempt, Session, Statement, Step, Verification, logged_iso
 
 _RENAMED = {"name": "condition", "where": "steered_at", "layers": "steered_layers"}

@@ -12,15 +12,15 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, number, whole
 from agentsignals.formats.builder import RESULT_CHARS_KEPT
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import inside, messages_of, or_list, string, tally
+from agentsignals.formats.documents import messages_of, or_list, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.instances import canonical, of_submission, repo_of, root_of, run_of, run_of_model, stem_of
 from agentsignals.formats.mini_swe_agent import PROFILE
 from agentsignals.formats.profile import SHELL
-from agentsignals.formats.records import decoded, decoder
+from agentsignals.formats.records import decoded, decoder, inside, string
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of
 from agentsignals.model import Attempt, CallStatus, Ending, Session, Step, ToolCall, logged_ms
-from agentsignals.model.model_names import same_models
+from agentsignals.model.prices import same_models
 
 
 class Extra(Struct, gc=False, kw_only=True):

@@ -17,10 +17,10 @@ from agentsignals.changes.hunks import Hunk, count_lines, created, of_whole_file
 from agentsignals.formats import ANSWERS, ASKS, Input, Reading
 from agentsignals.formats.bounds import amount, count, refuse, whole
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import Messages, Snapshot, as_text, each, largest, messages_of, saw_again, tally
+from agentsignals.formats.documents import Messages, Snapshot, each, largest, messages_of, saw_again, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.opencode import KILO, PLACEHOLDER_IDS, PROFILE, Ids, ids_of
-from agentsignals.formats.records import decoded, decoder, document, saw
+from agentsignals.formats.records import as_text, decoded, decoder, document, saw
 from agentsignals.model import Artifact, CallStatus, EditOp, EventKind, Session, Step, ToolCall, logged_ms
 
 

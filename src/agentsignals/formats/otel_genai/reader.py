@@ -16,8 +16,19 @@ from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.bounds import count
 from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import inside, string
-from agentsignals.formats.records import UNREADABLE, decoded, decoder, document, lines, read_before, repaired, saw, skip
+from agentsignals.formats.records import (
+    UNREADABLE,
+    decoded,
+    decoder,
+    document,
+    inside,
+    lines,
+    read_before,
+    repaired,
+    saw,
+    skip,
+    string,
+)
 from agentsignals.formats.usage import Tokens, charge, special
 from agentsignals.model import MAIN, Artifact, CallStatus, Session, Step
 

@@ -9,8 +9,8 @@ from msgspec import structs
 
 from agentsignals.formats import Claim, Format, gemini_cli
 from agentsignals.formats import profile as tools
-from agentsignals.formats.documents import inside
 from agentsignals.formats.head import Head
+from agentsignals.formats.records import inside
 
 PROFILE = structs.replace(
     gemini_cli.PROFILE,

@@ -9,12 +9,12 @@ from agentsignals.changes.hunks import created, of_whole_file, rewrites, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import count
 from agentsignals.formats.conversation import ROOT, Conversation, path_to_root
-from agentsignals.formats.documents import as_text, by_session, inside, once, string
+from agentsignals.formats.documents import by_session, once
 from agentsignals.formats.gemini_cli.reader import REFERENCED, outcome
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import SHELL
 from agentsignals.formats.qwen_code import PROFILE
-from agentsignals.formats.records import decoded, decoder, saw, some_lines
+from agentsignals.formats.records import as_text, decoded, decoder, inside, saw, some_lines, string
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, Step, ToolCall, logged_iso
 
 

@@ -10,8 +10,8 @@ import msgspec
 from agentsignals.formats import Input, Reading
 from agentsignals.formats import records as recs
 from agentsignals.formats.bounds import count, number
-from agentsignals.formats.documents import string
 from agentsignals.formats.harbor.reader import moment
+from agentsignals.formats.records import string
 from agentsignals.formats.subq_eval import CAPS, RUN_ID, TRANSITIONS, stdout
 from agentsignals.formats.swe_bench.reader import Instance, counted_tests, verification
 from agentsignals.model import Attempt, Verification, logged_ms

@@ -8,10 +8,10 @@ from agentsignals.changes.patches import looks_like_diff, patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, count
 from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder
-from agentsignals.formats.documents import as_list, each, inside, saw_again, string, tally
+from agentsignals.formats.documents import each, saw_again, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.instances import attempt_of, canonical, repo_of, root_of, run_of, stem_of
-from agentsignals.formats.records import decoded, decoder
+from agentsignals.formats.records import as_list, decoded, decoder, inside, string
 from agentsignals.formats.swe_agent import PROFILE, tools
 from agentsignals.formats.swe_agent.tools import Document, Message, Step, as_text, prompt_of, text_of
 from agentsignals.model import Attempt, Ending, Session

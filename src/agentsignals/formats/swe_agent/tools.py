@@ -11,10 +11,9 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.changes.hunks import Hunk, count_lines, created, inserted, replaced
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.documents import inside
 from agentsignals.formats.outcome import error_class
 from agentsignals.formats.profile import Tool
-from agentsignals.formats.records import decoded
+from agentsignals.formats.records import decoded, inside
 from agentsignals.formats.swe_agent import PROFILE
 from agentsignals.model import CallStatus, ShellKind, ToolCall, ToolClass
 

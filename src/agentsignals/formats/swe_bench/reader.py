@@ -10,7 +10,7 @@ from msgspec import Raw, Struct, field, structs
 
 from agentsignals.changes.patches import patched_files
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.documents import each, is_list, saw_again, string, tally
+from agentsignals.formats.documents import each, is_list, saw_again, tally
 from agentsignals.formats.instances import (
     TrialsBelow,
     canonical,
@@ -21,7 +21,7 @@ from agentsignals.formats.instances import (
     run_of,
     run_of_model,
 )
-from agentsignals.formats.records import decoded, decoder, document, lines, saw, skip
+from agentsignals.formats.records import decoded, decoder, document, lines, saw, skip, string
 from agentsignals.formats.rows import Lost, is_packed, lose, packed_rows
 from agentsignals.formats.swe_bench import is_beside
 from agentsignals.model import Attempt, Verification

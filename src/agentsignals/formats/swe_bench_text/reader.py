@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.documents import inside
 from agentsignals.formats.instances import canonical, evaluation_of, is_named_for_instance, run_of
 from agentsignals.formats.mini_swe_agent.reader import ending_of
-from agentsignals.formats.records import UNREADABLE, saw, skip
+from agentsignals.formats.records import UNREADABLE, inside, saw, skip
 from agentsignals.formats.swe_agent.reader import ENDINGS
 from agentsignals.formats.swe_bench.reader import MODEL, Ratings, rating_parts
 from agentsignals.formats.swe_bench_text import STATUSES

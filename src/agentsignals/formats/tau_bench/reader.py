@@ -14,9 +14,9 @@ from msgspec import Raw, Struct
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, number, whole
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import as_list, as_text, each, inside, or_list, string, tally
+from agentsignals.formats.documents import each, or_list, tally
 from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.records import decoded, decoder
+from agentsignals.formats.records import as_list, as_text, decoded, decoder, inside, string
 from agentsignals.formats.tau_bench import LOOKS, PROFILE
 from agentsignals.model import Attempt, Session, Step, Verification, logged_iso
 

@@ -8,9 +8,9 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import count, number
-from agentsignals.formats.documents import each, inside, string, tally
+from agentsignals.formats.documents import each, tally
 from agentsignals.formats.harbor.reader import Times, arguments, moment
-from agentsignals.formats.records import decoder, document, saw
+from agentsignals.formats.records import decoder, document, inside, saw, string
 from agentsignals.model import Attempt, Ending, Verification
 
 _NO_FAILURE = frozenset(("unset", "none"))

@@ -14,9 +14,9 @@ from agentsignals.changes.patches import looks_like_diff, patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import IMPOSSIBLE, count
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import as_text, each, inside
+from agentsignals.formats.documents import each
 from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.records import decoded, decoder, document, saw, skip
+from agentsignals.formats.records import as_text, decoded, decoder, document, inside, saw, skip
 from agentsignals.formats.trail import INTERPRETER, PROFILE, trace_id_of
 from agentsignals.formats.usage import Tokens, charge
 from agentsignals.model import MAIN, Artifact, Attempt, CallStatus, Event, Label, Session, ToolCall, logged_iso

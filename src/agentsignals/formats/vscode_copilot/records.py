@@ -12,8 +12,7 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input
 from agentsignals.formats.bounds import count, number
-from agentsignals.formats.documents import as_list, inside, string
-from agentsignals.formats.records import UNREADABLE, decoded, decoder, lines, saw, skip
+from agentsignals.formats.records import UNREADABLE, as_list, decoded, decoder, inside, lines, saw, skip, string
 from agentsignals.model import logged_ms
 
 _CANCELLED = 2

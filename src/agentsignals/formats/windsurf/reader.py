@@ -8,8 +8,7 @@ from agentsignals.changes.hunks import between, created
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import whole
 from agentsignals.formats.conversation import Conversation
-from agentsignals.formats.documents import string
-from agentsignals.formats.records import decoder, lines, saw
+from agentsignals.formats.records import decoder, lines, saw, string
 from agentsignals.formats.windsurf import PROFILE, session_of
 from agentsignals.model import CallStatus, Step, ToolCall
 

@@ -13,8 +13,8 @@ from agentsignals.changes.hunks import Hunk, between, created, unified
 from agentsignals.formats import Input
 from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import Document, DocumentReader
-from agentsignals.formats.documents import Messages, Part, Snapshot, as_list, as_text, inside, string
-from agentsignals.formats.records import decoded, skip
+from agentsignals.formats.documents import Messages, Part, Snapshot
+from agentsignals.formats.records import as_list, as_text, decoded, inside, skip, string
 from agentsignals.formats.usage import Tokens, charge, close, tokens_of, tokens_of_steps
 from agentsignals.formats.zed import PROFILE
 from agentsignals.model import CallStatus, Step, ToolCall, logged_iso

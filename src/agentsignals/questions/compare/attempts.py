@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.errors import StoreError, UsageError
-from agentsignals.model.model_names import maker, same_models
+from agentsignals.model.prices import maker, same_models
 from agentsignals.model.registry import did_you_mean
 from agentsignals.questions.formatting import cut
 from agentsignals.questions.question import Inputs, Kind, Question, Row

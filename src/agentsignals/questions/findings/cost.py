@@ -33,7 +33,7 @@ from agentsignals.questions.sql import (
     declared,
     read_queries,
 )
-from agentsignals.views.charges import LEAST_LOST, LONG_LIFETIME_S
+from agentsignals.views.usage import LEAST_LOST, LONG_LIFETIME_S
 
 LEAST_PART = 0.05
 """Share of its session's result cost from which a result is large; smaller ones are filtered in SQL."""
