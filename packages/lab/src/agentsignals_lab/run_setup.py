@@ -211,14 +211,15 @@ def _check(
     norms: Calibration,
     of: DirectionSet | None,
 ) -> None:
-    from agentsignals_lab.steering import manipulation  # noqa: PLC0415  (as above)
+    from agentsignals_lab.steering import Unsteered, manipulation  # noqa: PLC0415  (as above)
 
+    unsteered: dict[tuple[Prompt, ...], Unsteered] = {}
     table, controls = begun.run.table("manipulation", ManipulationRow), beside(begun.conditions)
     for condition in begun.conditions:
         if not condition.steers or condition.name in controls or (condition.name,) in table:
             continue
         tasks = begun.tasks[:CALIBRATION_PROMPTS]
         prompts = [model.encode(after_a_failure(begun.plan.wording, task, condition.tone)) for task in tasks]
-        check = manipulation(model, prompts, condition, of, norms)
+        check = manipulation(model, prompts, condition, of, norms, unsteered)
         fields = msgspec.structs.asdict(check)
         table.add([ManipulationRow(**fields)])

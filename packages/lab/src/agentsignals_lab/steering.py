@@ -9,7 +9,7 @@ something and the output stayed valid (b 8).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from agentsignals.errors import LabError
@@ -109,29 +109,44 @@ class Manipulation(Struct, frozen=True, kw_only=True):
     """Prompts with such tokens; others are left out."""
 
 
-def manipulation(
+class Unsteered(NamedTuple):
+    """Prompts run without a condition, which all conditions share."""
+
+    logprobs: Array
+    noise: float
+    states: Array | None
+
+
+def manipulation(  # noqa: PLR0913  (what is compared, and what is known of it already)
     model: HookedModel,
     prompts: Sequence[Prompt],
     condition: Condition,
     of: DirectionSet | None,
     calibration: Calibration,
+    unsteered: dict[tuple[Prompt, ...], Unsteered] | None = None,
 ) -> Manipulation:
     """Runs the prompts plain and steered. The projection is read at the deepest layer of the set that lies at or after
-    the steered ones, over the last token of each prompt."""
+    the steered ones, over the last token of each prompt. `unsteered`: what earlier calls for other conditions found."""
     does = edits(condition, of, calibration)
-    prompts = _with_tokens(model, prompts, condition) if does else prompts
+    prompts = _with_tokens(model, prompts, condition) if does and condition.where != "all" else list(prompts)
     if not prompts:
         return _measured(condition, "not testable", 0)
-    plain, steered = model.next_logprobs(prompts), model.next_logprobs(prompts, does)
-    alone = np.concatenate([model.next_logprobs([prompt]) for prompt in prompts[:_ALONE]])
-    kl, noise = _divergence(steered, plain), _divergence(alone, plain[:_ALONE])
+    last = Positions("last", skip_sinks=False)
+    found = {} if unsteered is None else unsteered
+    key = tuple(prompts)
+    if key not in found:
+        plain = model.next_logprobs(prompts)
+        alone = np.concatenate([model.next_logprobs([prompt]) for prompt in prompts[:_ALONE]])
+        states = model.record(prompts, [max(of.layers)], last) if of is not None else None
+        found[key] = Unsteered(plain, _divergence(alone, plain[:_ALONE]), states)
+    plain, noise, states = found[key]
+    kl = _divergence(model.next_logprobs(prompts, does), plain)
     verdict: Effect = "moved" if kl > max(LEAST_KL, NOISE_FACTOR * noise) else "nothing"
-    if of is None or condition.direction is None or not does:
+    if of is None or states is None or condition.direction is None or not does:
         return _measured(condition, verdict, len(prompts), kl=kl, noise=noise)
     layer = max(of.layers)
     along = directions.unit(vector(of, condition.direction, layer))
-    last = Positions("last", skip_sinks=False)
-    moved = (model.record(prompts, [layer], last, does) - model.record(prompts, [layer], last))[:, 0] @ along
+    moved = (model.record(prompts, [layer], last, does) - states)[:, 0] @ along
     wanted = np.sign(condition.dose) if not condition.ablate else -1.0
     return _measured(
         condition,

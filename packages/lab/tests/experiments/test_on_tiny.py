@@ -22,6 +22,7 @@ from agentsignals_lab import directions  # noqa: E402  (after the check that it 
 from agentsignals_lab.experiments import directions as directions_experiment  # noqa: E402
 from agentsignals_lab.experiments import grid, trajectory_probe  # noqa: E402
 from agentsignals_lab.experiments.chosen_setting import setting  # noqa: E402
+from agentsignals_lab.experiments.file_setting import Setting  # noqa: E402
 from agentsignals_lab.experiments.setting import SettingConfig  # noqa: E402
 from agentsignals_lab.runs import Run  # noqa: E402
 from tests.experiments import tiny  # noqa: E402
@@ -201,6 +202,18 @@ def test_directions_part_tones_on_held_out_tasks_and_the_published_recipe_blurs_
     assert (opposed["grand_mean"] < np.minimum(0, opposed["published"])).all()
     for name in ("published", "grand_mean", "grand_mean_cleaned", "contrast", "probe", "feedback", "decision"):
         assert directions.read(tmp_path / "r" / f"directions-{name}.npz").layers == (0, 1, 2)
+
+
+def test_directions_of_texts_alone_encode_no_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Setting, "scenes", None)
+    told: list[tuple[int, int]] = []
+    config = {"setting": {"tasks": 8}, "layers": [1], "recipes": ["contrast", "probe"], "scenes": False}
+    run = tiny.ran(tmp_path / "r", "directions", config, progress=lambda done, of: told.append((done, of)))
+    rows = run.table("separation", directions_experiment.SeparationRow).rows
+    assert {(row.recipe, row.judged_on) for row in rows} == {("contrast", "stories"), ("probe", "stories")}
+    assert sorted(p.name for p in (tmp_path / "r").glob("*.npz")) == ["directions-contrast.npz", "directions-probe.npz"]
+    assert told[0] == (0, 4)
+    assert told[-1] == (4, 4)
 
 
 def test_prompts_move_along_the_emotion_of_their_tone(tmp_path: Path) -> None:

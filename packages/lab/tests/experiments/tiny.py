@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from agentsignals_lab import experiments
+from agentsignals_lab.experiments import Progress
 from agentsignals_lab.residual import load
 from agentsignals_lab.residual.interface import Loading
 from agentsignals_lab.residual.model import HookedModel
@@ -27,10 +28,12 @@ def model(seed: int = 0) -> HookedModel:
     return load(str(tiny_world.MODELS[seed]), Loading(dtype="float32", offline=True))
 
 
-def ran(folder: Path, name: str, settings: dict[str, Any], seed: int = 0) -> Run:
+def ran(
+    folder: Path, name: str, settings: dict[str, Any], seed: int = 0, progress: Progress = lambda done, of: None
+) -> Run:
     """The run of an experiment with these settings, as `lab run` makes it."""
     settings = {**settings, "setting": {"name": "tiny", **settings.get("setting", {})}}
     config = experiments.config(name, settings)
     with Run.open(folder, Config(name, settings), MANIFEST) as run:
-        experiments.experiment(name).run(run, model(seed), config, lambda done, of: None)
+        experiments.experiment(name).run(run, model(seed), config, progress)
     return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -250,3 +251,27 @@ def test_a_gpus_batch_is_by_half_of_what_memory_it_has_left() -> None:
     """A 7B model with grouped attention takes 57,344 bytes a token."""
     assert tokens_for(60 * 2**30, 57_344) == 561_737
     assert tokens_for(2**20, 57_344) == TOKENS_OF_A_PROCESSOR
+
+
+def test_samples_of_one_prompt_go_through_the_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of("qwen2")
+    one, other = prompt(model, "def add(a, b):", " failed again"), prompt(model, "x")
+    asked = [Request(one, Sampling(6, 1.0, seed=n), edits) for n in range(3) for edits in (WITH_FEEDBACK, UNSEEN, ())]
+    asked += [Request(other, Sampling(6, 1.0, seed=9), UP)]
+    alone = [model.generate([r.prompt], [r.sampling], r.edits)[0] for r in asked]
+    rows, logits = [], model._logits
+
+    def counted(run: Any, ids: torch.Tensor, cache: Any, keep: int) -> torch.Tensor:
+        rows.append(ids.shape)
+        return logits(run, ids, cache, keep)
+
+    monkeypatch.setattr(model, "_logits", counted)
+    answers = model.answers()
+    answers.add(list(enumerate(asked)))
+    by_place: dict[int, Generation] = {}
+    while len(answers):
+        by_place.update(answers.step())
+    assert rows[0] == (4, len(one.tokens))
+    for n, by_itself in enumerate(alone):
+        assert by_place[n].text == by_itself.text
+        assert by_place[n].tokens == by_itself.tokens

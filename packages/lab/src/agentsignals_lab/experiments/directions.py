@@ -41,6 +41,9 @@ class Config(Struct, frozen=True):
     layers: tuple[int, ...] = ()
     recipes: tuple[Recipe, ...] = ()
     """None named: all, but for the published one where the texts have no neutral class."""
+    scenes: bool = True
+    """Also learn from scenes, and judge on them. They are long: on a large model without a GPU they take most of the
+    time."""
     shuffles: int = 200
 
 
@@ -72,20 +75,29 @@ class SeparationRow(Row, frozen=True, kw_only=True):
 def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> None:
     """Files `directions-RECIPE.npz` and `directions-SOURCE.npz`; table `separation`."""
     at, layers = setting(model, config.setting), chosen_layers(model, config.layers)
-    calibration = calibrated(at)
+    recipes = config.recipes or [name for name in get_args(Recipe) if name != "published" or at.neutral_class]
+    sources = _FROM_SCENES if config.scenes else ()
+    steps = iter(range(3 + len(recipes) + len(sources)))
+
+    def step() -> None:
+        progress(next(steps), 2 + len(recipes) + len(sources))
+
+    step()
+    calibration = calibrated(at, scenes=config.scenes)
+    step()
     judged = (EMBEDDING, *layers)
     every_state, texts = text_states(at, judged), at.texts()
+    step()
     states = {name: rows[:, 1:] for name, rows in every_state.items()}
     topics = {name: [text.topic for text in rows] for name, rows in texts.items()}
-    recipes = config.recipes or [name for name in get_args(Recipe) if name != "published" or at.neutral_class]
-    for number, recipe in enumerate(recipes):
+    for recipe in recipes:
         made = by_recipe(at, recipe, states, layers)
         directions.write(made, run.folder / f"directions-{recipe}.npz")
         run.table("separation", SeparationRow).add(_held_out(at, recipe, every_state, topics, judged))
-        progress(number + 1, len(recipes) + 2)
-    for number, source in enumerate(_FROM_SCENES):
+        step()
+    for source in sources:
         _scenes(run, at, source, layers, config)
-        progress(len(recipes) + number + 1, len(recipes) + 2)
+        step()
     run.write_summary("calibration", calibration)
 
 

@@ -20,10 +20,11 @@ Source = Literal["stories", "feedback", "decision"]
 """Source of a direction: texts about people, feedback tokens, or the token where code parts ways."""
 
 
-def calibrated(at: Setting) -> Calibration:
+def calibrated(at: Setting, *, scenes: bool = True) -> Calibration:
     """Norms over the setting's texts, dialogues and neutral scenes; from now on the model leaves sinks out."""
     prompts = [text.prompt for rows in at.texts().values() for text in rows]
-    return at.model.calibrate([*prompts, *at.dialogues(), *(scene.prompt for scene in at.scenes(at.neutral))])
+    of_scenes = [scene.prompt for scene in at.scenes(at.neutral)] if scenes else []
+    return at.model.calibrate([*prompts, *at.dialogues(), *of_scenes])
 
 
 def halves(at: Setting, seed: int) -> tuple[list[Task], list[Task]]:

@@ -65,7 +65,7 @@ class Trend(Struct, frozen=True):
 def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> None:
     """Table `probe`, file `directions.npz`, summary `trends`."""
     at, layers = setting(model, config.setting), chosen_layers(model, config.layers)
-    calibration = calibrated(at)
+    calibration = calibrated(at, scenes=not at.read.trajectory)
     of = by_recipe(at, config.recipe, text_states(at, layers), layers)
     directions.write(of, run.folder / "directions.npz")
     table, stages = run.table("probe", ProbeRow), at.stages()

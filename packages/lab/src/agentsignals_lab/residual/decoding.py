@@ -110,12 +110,19 @@ class Decoding:
         return ended
 
     def _begun(self, rows: list[Row]) -> Part:
-        """New rows after a pass of their prompts, with a first token each."""
+        """New rows after a pass of their prompts, with a first token each. Equal prompts under the same edits, as
+        samples of one task have, go through it once."""
         engine = self._engine
-        batch = Batch([row.request.prompt for row in rows], engine.padding, engine.device)
+        alike: dict[tuple[Prompt, tuple[int, ...]], int] = {}
+        places = [alike.setdefault((r.request.prompt, tuple(map(id, r.request.edits))), len(alike)) for r in rows]
+        once = [rows[places.index(n)] for n in range(len(alike))] if engine.cached else rows
+        batch = Batch([row.request.prompt for row in once], engine.padding, engine.device)
         cache = roomy_cache.empty() if engine.cached else None
-        part = Part(rows, Run(batch, engine.sink_norms), self._acting_on(rows), cache)
-        self._pass(part, batch.ids)
+        part = Part(once, Run(batch, engine.sink_norms), self._acting_on(once), cache)
+        logits = self._through(part, batch.ids)
+        if len(once) < len(rows):
+            part, logits = self._of([part], [places], rows), logits[places]
+        self._draw(part, logits)
         return part
 
     def _write(self, part: Part) -> None:
@@ -128,10 +135,16 @@ class Decoding:
 
     def _pass(self, part: Part, ids: torch.Tensor) -> None:
         """Through the model with these tokens, and a token drawn for every row that goes on."""
+        self._draw(part, self._through(part, ids))
+
+    def _through(self, part: Part, ids: torch.Tensor) -> torch.Tensor:
         with torch.inference_mode(), hooked(self._engine.blocks, part.run, part.acting):
             logits = self._engine.logits(part.run, ids, part.cache)
         if part.cache is not None:
             part.run.start += ids.shape[1]
+        return logits
+
+    def _draw(self, part: Part, logits: torch.Tensor) -> None:
         going = [n for n, row in enumerate(part.rows) if row.answer.finish is None]
         answers = [part.rows[n].answer for n in going]
         for answer, token, logprob in zip(answers, *drawn(logits[going], answers), strict=True):
@@ -143,11 +156,15 @@ class Decoding:
 
     def _joined(self, parts: Sequence[Part]) -> Part | None:
         """Their rows that go on, as one part; None where none does."""
-        engine = self._engine
         kept = [[n for n, row in enumerate(part.rows) if row.answer.finish is None] for part in parts]
         rows = [part.rows[n] for part, places in zip(parts, kept, strict=True) for n in places]
         if not rows:
             return None
+        return self._of(parts, kept, rows)
+
+    def _of(self, parts: Sequence[Part], kept: Sequence[list[int]], rows: list[Row]) -> Part:
+        """One part of the rows `kept` of each, which may be one several times."""
+        engine = self._engine
         # Without a cache every pass has all tokens; with one, the last drawn is still to go in.
         written = [row.answer.tokens[: -1 if engine.cached else None] for row in rows]
         batch = Batch([row.request.prompt for row in rows], engine.padding, engine.device, written)

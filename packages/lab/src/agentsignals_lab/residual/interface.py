@@ -210,6 +210,9 @@ class Loading(Struct, frozen=True, kw_only=True):
     """Runs Python that comes with the model: only for one whose code you would run yourself."""
     offline: bool = False
     """Only what lies on this machine."""
+    packed: bool = True
+    """Lays out the weights of a large float32 model on a processor anew, which writes twice as fast and has no
+    gradients."""
 
 
 class Writer(Protocol):

@@ -19,6 +19,7 @@ from tokenizers import Tokenizer
 from agentsignals_lab.residual import roomy_cache
 from agentsignals_lab.residual.interface import Loading, ModelCard
 from agentsignals_lab.residual.model import HookedModel, cache_argument
+from agentsignals_lab.residual.packing import pack
 from agentsignals_lab.residual.templates import has_template
 
 _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "mistral-common")
@@ -37,19 +38,23 @@ def load_model(named: str, how: Loading) -> HookedModel:
     """See `agentsignals_lab.residual.load`."""
     shared = {"revision": how.revision, "trust_remote_code": how.remote_code, "local_files_only": how.offline}
     # A device map of several devices needs accelerate; one device does not.
-    placed = {"device_map": how.device} if how.device in ("auto", "balanced", "balanced_low_0", "sequential") else {}
+    spread = how.device in ("auto", "balanced", "balanced_low_0", "sequential")
+    placed: dict[str, Any] = {"device_map": how.device} if spread else {}
     folder = named
     if named.endswith(".gguf"):
         # Its weights are unpacked to full ones: a file to try things with, not one that saves memory.
         folder, shared["gguf_file"] = str(Path(named).parent), Path(named).name
+        placed["quantization_config"] = transformers.GgufConfig(dequantize=True)
     with _clear(named), _quiet():
         tokenizer = _tokenizer(folder, shared)
         model = transformers.AutoModelForCausalLM.from_pretrained(
             folder, dtype=_dtype(how.dtype), attn_implementation=how.attention, **placed, **shared
         )
-        if not placed:
+        if not spread:
             model = model.to(how.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     card = replace(card_of(named, model, tokenizer, how.revision or ""), exact=how.batch == 1)
+    if how.packed:
+        pack(model)
     most = tokens_that_fit(model) if how.batch_tokens is None else how.batch_tokens
     return HookedModel(model, tokenizer, card, batch=how.batch, batch_tokens=most)
 
