@@ -19,7 +19,10 @@ from agentsignals_lab.experiments.chosen_setting import setting  # noqa: E402
 from agentsignals_lab.experiments.file_setting import Setting  # noqa: E402
 from agentsignals_lab.experiments.learning import learnt  # noqa: E402
 from agentsignals_lab.experiments.setting import SettingConfig, place  # noqa: E402
+from agentsignals_lab.residual.model import HookedModel  # noqa: E402
+from agentsignals_lab.residual.packing import pack  # noqa: E402
 from tests.experiments import tiny  # noqa: E402
+from tests.residual import small  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -87,6 +90,31 @@ def test_a_probe_is_read_again_as_it_was_saved(at: Setting, tmp_path: Path) -> N
     (tmp_path / "none.npz").write_text("x")
     with pytest.raises(LabError, match="as a probe"):
         notebook.Probe.read(tmp_path / "none.npz")
+
+
+@pytest.mark.parametrize("name", small.CONFIGS)
+def test_heads_are_attributed_what_a_small_patch_of_them_does(name: str) -> None:
+    model = small.hooked(name)
+    here, other = (notebook.chat(model, f"add {word} numbers") for word in ("two", "the"))
+    assert len(here.tokens) == len(other.tokens)
+    by_head = notebook.head_attribution(model, here, other, better="def", worse="sum")
+    assert by_head.shape == (small.LAYERS, 4)
+    heads = model.heads(here, other, (model.first_token("sum"), model.first_token("def")))
+    for layer, head in ((0, 0), (1, 3), (3, 2)):
+        assert heads.patched(layer, head, 0.01) / 0.01 == pytest.approx(by_head[layer, head], abs=0.02, rel=0.05)
+    whole = notebook.patched_head(model, here, other, "def", "sum", 1, 3)
+    assert whole == heads.patched(1, 3) != 0
+    with pytest.raises(LabError, match="token for token"):
+        notebook.head_attribution(model, here, notebook.chat(model, "x"), better="def", worse="sum")
+
+
+def test_packed_weights_have_no_gradients_and_say_so() -> None:
+    inner = small.transformer("qwen2")
+    pack(inner, least_weights=1)
+    model = HookedModel(inner, small.tokenizer(), small.hooked("qwen2").card)
+    prompt = notebook.chat(model, "add")
+    with pytest.raises(LabError, match="no gradients"):
+        notebook.head_attribution(model, prompt, prompt, better="def", worse="sum")
 
 
 def test_a_control_vector_is_gguf_with_a_tensor_a_layer(tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import agentsignals
 import pytest
+from agentsignals.errors import LabError
 from agentsignals.store.query import rows
 
 from agentsignals_lab import coding_tasks
 from agentsignals_lab.conditions import BASELINE, Condition
+from agentsignals_lab.inspect_log import write_logs
 from agentsignals_lab.residual.interface import Generation, Message, Sampling
 from agentsignals_lab.retry.loop import Plan
 from agentsignals_lab.retry.retry_runs import Ran, run_loop
@@ -173,6 +175,31 @@ def test_each_attempt_is_a_session_with_its_treatment_and_verdict(tmp_path: Path
     assert one.verification.message.startswith("expected 200")
     assert (one.knobs["condition"], one.knobs["tone"], one.knobs["model_id"]) == ("calm words", "calm", "made-up")
     assert one.patch is None
+
+
+def test_a_loop_is_a_log_of_inspect_for_each_condition(tmp_path: Path) -> None:
+    with opened(tmp_path / "run") as run:
+        looped(run, Scripted(WRONG, fenced(TASK.reference)), 2, BASELINE, Condition(name="../calm", tone="calm"))
+        with (
+            pytest.raises(LabError, match="no finished episode"),
+            Run.open(tmp_path / "none", CONFIG, MANIFEST) as none,
+        ):
+            write_logs(none, tmp_path / "logs")
+        paths = write_logs(run, tmp_path / "logs")
+    assert sorted(p.name for p in (tmp_path / "logs").iterdir()) == sorted(p.name for p in paths)
+    assert [p.parent for p in paths] == [tmp_path / "logs"] * 2
+    reading = read_files(paths, tmp_path)
+    assert [s.format for s in reading.sessions] == ["inspect"] * 4
+    assert [(a.reward, a.rewards) for a in reading.attempts] == [
+        (1.0, {"full_pass": 1.0, "visible_pass": 1.0, "hidden_pass": 1.0, "hardcoded": 0.0})
+    ] * 4
+    one = reading.attempts[0]
+    assert (one.knobs["condition"], one.knobs["epoch"], one.input_tokens, one.output_tokens) == ("../calm", 1, 10, 4)
+    with (
+        pytest.raises(LabError, match="no retry loop"),
+        Run.open(tmp_path / "g", Config("grid", {}), MANIFEST) as other,
+    ):
+        write_logs(other, tmp_path / "logs")
 
 
 @pytest.mark.slow

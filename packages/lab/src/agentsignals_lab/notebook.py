@@ -19,19 +19,22 @@ from numpy.typing import NDArray
 from agentsignals_lab import directions, separation
 from agentsignals_lab.directions import Array, DirectionSet
 from agentsignals_lab.residual import load
-from agentsignals_lab.residual.interface import EVERYWHERE, Add, Message, Piece, Positions, Prompt
+from agentsignals_lab.residual.interface import EVERYWHERE, Add, Loading, Message, Piece, Positions, Prompt
 from agentsignals_lab.residual.model import HookedModel
 from agentsignals_lab.statistics import p_random
 
 __all__ = [
+    "Loading",
     "Probe",
     "chat",
     "control_vector",
     "directions_of",
     "dose_curve",
+    "head_attribution",
     "layer_curve",
     "load",
     "logit_lens",
+    "patched_head",
     "token_projections",
     "train_probe",
 ]
@@ -124,6 +127,21 @@ def logit_lens(model: HookedModel, prompt: Prompt, layers: Sequence[int], top: i
         best = np.argsort(model.lens(of_layer), axis=-1)[:, ::-1][:, :top]
         found.append([model.token_texts(row.tolist()) for row in best])
     return found
+
+
+def head_attribution(model: HookedModel, prompt: Prompt, other: Prompt, better: str, worse: str) -> Array:
+    """Estimate by one gradient what each head's output in `other` would do in `prompt`, to the log-odds of the next
+    word being `worse` and not `better`: (layers, heads). The prompts have as many tokens. Load with
+    `Loading(packed=False)`; `patched_head` measures one head exactly."""
+    return model.heads(prompt, other, (model.first_token(worse), model.first_token(better))).attributed()
+
+
+def patched_head(  # noqa: PLR0913  (what is patched, and what is read)
+    model: HookedModel, prompt: Prompt, other: Prompt, better: str, worse: str, layer: int, head: int
+) -> float:
+    """Measure the effect of one head's output in `other`, put into `prompt`, as `head_attribution` estimates it."""
+    ends = (model.first_token(worse), model.first_token(better))
+    return model.heads(prompt, other, ends).patched(layer, head)
 
 
 class Probe(Struct, frozen=True):

@@ -282,3 +282,13 @@ def run_report(options: argparse.Namespace) -> int:
     made = document(run)
     written = [str(write_document(made, path, {})) for path in outputs]
     return print_result(options, {"written": written}, lambda t: "\n".join(t["written"]))
+
+
+def run_inspect(options: argparse.Namespace) -> int:
+    from agentsignals_lab.inspect_log import write_logs
+    from agentsignals_lab.runs import Run
+
+    run = Run.read(Path(options.run))
+    folder = Path(options.output) if options.output else run.folder / "inspect"
+    written = [str(path) for path in write_logs(run, folder)]
+    return print_result(options, {"written": written}, lambda t: "\n".join(t["written"]))

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import pickle
+import sys
+import zlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from agentsignals.errors import LabError
 
 from agentsignals_lab.coding_tasks import Case, Check, Task, examples, words
 from agentsignals_lab.coding_tasks.calls import read_case
-from agentsignals_lab.coding_tasks.chosen import chosen_tasks
+from agentsignals_lab.coding_tasks.chosen import chosen_tasks, files_of
 from agentsignals_lab.coding_tasks.task_files import read_tasks, written
 from agentsignals_lab.evaluation.case_runs import meets
 from agentsignals_lab.evaluation.evaluator import evaluate
@@ -147,7 +154,7 @@ def test_a_wrong_line_of_this_shape_is_refused_by_its_number(change: dict[str, A
         ((DOUBLE, DOUBLE), "two tasks called 'double'"),
         (("[1]",), "Line 1"),
         (("\n\n{",), "Line 3"),
-        (('{"a": 1}',), "neither"),
+        (('{"a": 1}',), "no shape that is known"),
         (("",), "holds no task"),
         (({**MBPP, "test_list": []},), "calls? no function|holds no task"),
     ],
@@ -276,3 +283,87 @@ def test_a_command_judges_in_the_sandbox_and_not_here(tmp_path: Path) -> None:
         assert evaluate(question, "It is 7.").hidden_pass is passes
         assert evaluate(question, "It is 8.").hidden_pass is False
     assert not (tmp_path / "out").exists()
+
+
+PLUS = {
+    **HUMAN_EVAL,
+    "test": """
+import numpy as np
+def assertion(out, exp, atol): assert out == exp
+def check(candidate):
+    inputs = [[1], [-7], [0.5]]
+    results = [2, -14, 1.0]
+    for i, (inp, exp) in enumerate(zip(inputs, results)):
+        assertion(candidate(*inp), exp, 1e-06)
+check(widest)
+""",
+}
+LIVE = {
+    "question_id": "77",
+    "question_content": "Add b to a.",
+    "starter_code": "class Solution:\n    def addTo(self, a: int, b: List[int]) -> int:\n        ",
+    "public_test_cases": json.dumps([{"input": "1\n[2]", "output": "3", "testtype": "functional"}]),
+    "metadata": json.dumps({"func_name": "addTo"}),
+}
+HIDDEN = [{"input": "-1\n[4, 5]", "output": "8", "testtype": "functional"}]
+
+
+def packed(what: Any) -> str:
+    return base64.b64encode(zlib.compress(pickle.dumps(what))).decode()
+
+
+def test_evalplus_tests_are_a_table_of_inputs_and_results(tmp_path: Path) -> None:
+    (task,) = read_tasks(file_of(tmp_path, PLUS)).tasks
+    cases = {repr(case.args[0]): case for case in task.hidden}
+    assert [(key, case.expected, case.within) for key, case in cases.items()] == [
+        ("1", 2, 1e-06), ("-7", -14, 1e-06), ("0.5", 1.0, 1e-06),
+    ]  # fmt: skip
+    computed = {**PLUS, "task_id": "computed", "test": PLUS["test"].replace("[1]", "list(range(9))")}
+    read = read_tasks(file_of(tmp_path, computed, PLUS))
+    assert [(one.id, one.why) for one in read.left_out] == [("computed", "its inputs or results are computed")]
+    more = "inputs = [[41]]\nresults = [42]\nfor inp, exp in zip(inputs, results):\n    assertion(half(*inp), exp, 0)"
+    (both,) = read_tasks(file_of(tmp_path, {**MBPP, "test": more})).tasks
+    assert both.hidden[-1] == Case((41,), 42)
+
+
+@pytest.mark.parametrize("private", [json.dumps(HIDDEN), HIDDEN, packed(json.dumps(HIDDEN))])
+def test_livecodebenchs_functions_are_asked_without_their_class(private: Any, tmp_path: Path) -> None:
+    (task,) = read_tasks(file_of(tmp_path, {**LIVE, "private_test_cases": private})).tasks
+    assert (task.key, task.signature) == ("livecodebench/77@1", "addTo(a: int, b: List[int]) -> int")
+    assert (task.visible, task.hidden) == ((Case((1, [2]), 3),), (Case((-1, [4, 5]), 8),))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"metadata": "{}"}, "reads and writes text"),
+        ({"starter_code": "class Solution: pass"}, "no addTo"),
+        ({"private_test_cases": packed(Path("/etc/passwd"))}, "can't be unpacked"),
+        ({"private_test_cases": "eA=="}, "can't be unpacked"),
+        ({"private_test_cases": '[{"input": "x", "output": "1"}]'}, "no JSON"),
+    ],
+)
+def test_what_livecodebench_can_not_be_asked_here_is_left_out(change: dict[str, Any], why: str, tmp_path: Path) -> None:
+    read = read_tasks(file_of(tmp_path, DOUBLE, {**LIVE, **change}))
+    assert why in read.left_out[0].why
+
+
+def test_a_table_and_a_data_set_of_the_hub_hold_the_same_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(pa.Table.from_pylist([HUMAN_EVAL]), tmp_path / "rows.parquet")
+    asked = []
+
+    def load_dataset(*of: Any, **how: Any) -> list[dict[str, Any]]:
+        asked.append((of, how))
+        return [HUMAN_EVAL]
+
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
+    of_table, of_hub = (
+        chosen_tasks("rows.parquet", beside=tmp_path),
+        chosen_tasks("hf:openai/openai_humaneval@1a2b:test"),
+    )
+    assert of_table == of_hub
+    assert asked == [(("openai/openai_humaneval",), {"split": "test", "revision": "1a2b"})]
+    assert list(files_of("hf:openai/openai_humaneval")) == ["tasks openai_humaneval"]
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(LabError, match="needs the package datasets"):
+        chosen_tasks("hf:openai/openai_humaneval")

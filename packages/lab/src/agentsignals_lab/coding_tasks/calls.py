@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
 from agentsignals.errors import LabError
 
-from agentsignals_lab.coding_tasks.task import Case
+from agentsignals_lab.coding_tasks.task import Case, Task, words
 from agentsignals_lab.sandbox.inside import wire
 
 STAND_IN = "candidate"
@@ -20,6 +21,7 @@ STAND_IN = "candidate"
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
 }  # fmt: skip
+_LONGEST_CALL = 500
 _RELATIVE = 1e-9
 """Tolerance of `math.isclose`, where it names none."""
 
@@ -29,11 +31,8 @@ def read_case(line: str, function: str) -> Case:
     try:
         (statement,) = ast.parse(line.strip()).body
         test = statement.test if isinstance(statement, ast.Assert) else statement.value  # type: ignore[attr-defined]
-        case = _case(test, function)
-        wire.encode([*case.args, case.expected])  # an ellipsis is a literal, and no value that comes out of the sandbox
-        return case
+        return checked(_case(test, function), function)
     except (
-        wire.Refused,
         SyntaxError,
         ValueError,
         TypeError,
@@ -46,6 +45,15 @@ def read_case(line: str, function: str) -> Case:
             f"{line.strip()[:200]!r} is no case of {function}.",
             f"A case is {function}(literals) == literal, or abs({function}(…) - number) < number.",
         ) from problem
+
+
+def checked(case: Case, function: str) -> Case:
+    """The case. LabError when its values could not come out of the sandbox, as an ellipsis, which is a literal."""
+    try:
+        wire.encode([*case.args, case.expected])
+    except wire.Refused as problem:
+        raise LabError(f"it holds a value that is no plain data, and is no case of {function}") from problem
+    return case
 
 
 def says_nothing(statement: ast.stmt) -> bool:
@@ -120,3 +128,21 @@ def _positive(within: Any) -> float:
     if isinstance(within, bool) or not isinstance(within, int | float) or not within >= 0:
         raise TypeError("no tolerance")
     return float(within)
+
+
+def shown_arguments(task: Task) -> set[str]:
+    """The arguments, as Python writes them, that the task's words and visible cases show."""
+    return {*calls_in(words(task), task.function), *(repr(case.args) for case in task.visible)}
+
+
+def calls_in(text: str, function: str) -> set[str]:
+    """The arguments, as Python writes them, of calls of the function with literals that stand in a text."""
+    arguments: set[str] = set()
+    for begun in re.finditer(rf"\b{re.escape(function)}\s*\(", text):
+        for ended in re.finditer(r"\)", text[begun.start() : begun.start() + _LONGEST_CALL]):
+            try:
+                arguments.add(repr(read_case(text[begun.start() : begun.start() + ended.end()], function).args))
+            except LabError:
+                continue  # the bracket closes something inside the call, or it is one of names
+            break
+    return arguments

@@ -10,7 +10,7 @@ from typing import get_args
 from agentsignals.errors import LabError
 
 from agentsignals_lab.coding_tasks import PUBLISHED, Task, Variant, task, tasks, variant
-from agentsignals_lab.coding_tasks.task_files import ENDING, TaskFile, read_tasks
+from agentsignals_lab.coding_tasks.task_files import ENDING, TaskFile, is_file, read_tasks
 
 SETTING = ".toml"
 HERE = Path()
@@ -19,7 +19,7 @@ DRAWN: dict[str, Callable[[str, int], list[Task]]] = {}
 
 
 def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 13, beside: Path = HERE) -> list[Task]:
-    """`all`, `published`, a setting's file, or names, keys, families and JSONL files between commas.
+    """`all`, `published`, a setting's file, or names, keys, families, files and `hf:OWNER/NAME` between commas.
 
     `beside`: the folder that paths are seen from. LabError for what is not there, for a variant that is none, for tasks
     that have no variants, and where two are called alike.
@@ -35,8 +35,8 @@ def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 1
     families = {candidate.family for candidate in tasks()}
     by_key: dict[str, Task] = {}
     for name in names:
-        if name.endswith(ENDING):
-            group = read_tasks(beside / name).tasks
+        if is_file(name):
+            group = read_tasks(name, beside).tasks
             if twice := sorted({of_file.key for of_file in group} & by_key.keys()):
                 raise LabError(f"{name} has a task {twice[0]!r}, which was named before.", "Rename one of them.")
         else:
@@ -47,7 +47,7 @@ def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 1
     if not by_key:
         raise LabError(
             f"{named!r} names no task.",
-            f"Say all, published, FILE{ENDING}, a setting's file, or of {', '.join(families)}.",
+            f"Say all, published, FILE{ENDING}, hf:OWNER/NAME, a setting's file, or of {', '.join(families)}.",
         )
     return list(by_key.values())
 
@@ -55,7 +55,7 @@ def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 1
 def task_files(named: str, beside: Path = HERE) -> dict[str, TaskFile]:
     """The files among what a person writes, by name."""
     named, beside = of_setting(named, beside)
-    return {name: read_tasks(beside / name) for name in named.split(",") if name.endswith(ENDING)}
+    return {name: read_tasks(name, beside) for name in named.split(",") if is_file(name)}
 
 
 def files_of(named: str, beside: Path = HERE) -> dict[str, str]:

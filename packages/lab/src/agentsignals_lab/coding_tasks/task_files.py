@@ -1,17 +1,14 @@
-"""Tasks from a JSONL file: this package's shape, HumanEval's and MBPP's, told apart by their fields.
+"""Tasks from a JSONL or Parquet file or from the Hub, in this package's shape or a benchmark's (`benchmarks`).
 
-Nothing of a file is run. Tests of a benchmark are read as cases; a task whose tests say more than cases can is left
-out, and counted. A hidden case that the words or a visible case show would be none: in this package's shape that is an
-error, in the others the case counts as visible.
+Nothing of a file is run. A task of a benchmark whose tests say more than cases can is left out, and counted. A hidden
+case that the words or a visible case show would be none: in this package's shape that is an error, in the others the
+case counts as visible.
 """
 
 from __future__ import annotations
 
-import ast
-import doctest
 import hashlib
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +17,13 @@ from agentsignals.errors import LabError
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentsignals_lab.coding_tasks.calls import read_case, says_nothing
-from agentsignals_lab.coding_tasks.task import Case, Check, Task, shown, words
+from agentsignals_lab.coding_tasks.benchmarks import HUB, from_hub, reader_of
+from agentsignals_lab.coding_tasks.calls import read_case, shown_arguments
+from agentsignals_lab.coding_tasks.task import Case, Check, Task, shown
 from agentsignals_lab.coding_tasks.variants import parameters_of
 
-ENDING = ".jsonl"
+ENDING, TABLE = ".jsonl", ".parquet"
 _LONGEST_ID = 120
-_LONGEST_CALL = 500
 
 
 class LeftOut(Struct, frozen=True):
@@ -60,44 +57,66 @@ class Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
     wrong: str = ""
 
 
-def read_tasks(path: Path) -> TaskFile:
-    """The tasks of a file. LabError when it can't be read, two are called alike, a line of this package's shape is
-    wrong, or nothing is left."""
-    try:
-        raw = path.read_bytes()
-    except OSError as problem:
-        raise LabError(
-            f"The tasks {path} can't be read: {problem.strerror}.", "Name a file of JSON lines."
-        ) from problem
+def is_file(named: str) -> bool:
+    """Return whether a name of tasks is a file's, or a data set's on the Hub."""
+    return named.endswith((ENDING, TABLE)) or named.startswith(HUB)
+
+
+def read_tasks(named: str | Path, beside: Path = Path()) -> TaskFile:
+    """The tasks of a file, or of `hf:OWNER/NAME`. LabError when it can't be read, two are called alike, a line of this
+    package's shape is wrong, or nothing is left."""
     by_id: dict[str, Task] = {}
     left_out: list[LeftOut] = []
-    for number, line in enumerate(raw.splitlines(), 1):
-        if not line.strip():
-            continue
+    sha256, records = _records(str(named), beside)
+    for number, row in records:
+        where = f"Line {number} of {named}"
         try:
-            record = msgspec.json.decode(line, type=dict[str, Any])
-            read, is_benchmark = _shape(record)
+            record = row if isinstance(row, dict) else msgspec.json.decode(row, type=dict[str, Any])
+            read = reader_of(record)
+            if read is None and "says" not in record:
+                raise LabError("it has the fields of no shape that is known")
         except (msgspec.MsgspecError, UnicodeDecodeError, LabError) as problem:
-            raise LabError(f"Line {number} of {path} is no task: {problem}", _SHAPES_SAID) from problem
+            raise LabError(f"{where} is no task: {problem}", _SHAPES_SAID) from problem
         try:
-            task = read(record)
+            task = _written(record) if read is None or "says" in record else read(record)
         except (LabError, msgspec.MsgspecError) as problem:
-            if not is_benchmark:
-                raise LabError(f"Line {number} of {path} is no task: {problem}", _SHAPES_SAID) from problem
-            left_out.append(LeftOut(number, str(record.get("task_id"))[:_LONGEST_ID], str(problem)))
+            if "says" in record:
+                raise LabError(f"{where} is no task: {problem}", _SHAPES_SAID) from problem
+            called = str(record.get("task_id", record.get("question_id")))
+            left_out.append(LeftOut(number, called[:_LONGEST_ID], str(problem)))
             continue
         if not task.id.strip() or len(task.id) > _LONGEST_ID or not task.id.isprintable() or set("+@,") & set(task.id):
             raise LabError(
-                f"Line {number} of {path}: {task.id[:_LONGEST_ID]!r} is no id.",
+                f"{where}: {task.id[:_LONGEST_ID]!r} is no id.",
                 f"At most {_LONGEST_ID} printable characters without `+`, `@` and commas.",
             )
         if task.id in by_id:
-            raise LabError(f"{path} has two tasks called {task.id!r}.", "Rows are told apart by that name.")
+            raise LabError(f"{named} has two tasks called {task.id!r}.", "Rows are told apart by that name.")
         by_id[task.id] = task
     if not by_id:
         why = f" The first: {left_out[0].why}" if left_out else ""
-        raise LabError(f"{path} holds no task that can be asked.{why}", _SHAPES_SAID)
-    return TaskFile(list(by_id.values()), left_out, hashlib.sha256(raw).hexdigest())
+        raise LabError(f"{named} holds no task that can be asked.{why}", _SHAPES_SAID)
+    return TaskFile(list(by_id.values()), left_out, sha256)
+
+
+def _records(named: str, beside: Path) -> tuple[str, Iterable[tuple[int, Any]]]:
+    """A hash of the rows, and the rows by their number: JSON as it is written, or as Python has it."""
+    if named.startswith(HUB):
+        rows = from_hub(named)
+        return hashlib.sha256(msgspec.json.encode(rows)).hexdigest(), enumerate(rows, 1)
+    try:
+        raw = (beside / named).read_bytes()
+        if named.endswith(TABLE):
+            import pyarrow.parquet as pq  # noqa: PLC0415  (a third of a second, and few files need it)
+
+            return hashlib.sha256(raw).hexdigest(), enumerate(pq.read_table(beside / named).to_pylist(), 1)
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise LabError(
+            f"The tasks {named} can't be read: {why}.", "Name a file of JSON lines, or Parquet."
+        ) from problem
+    lines = [(number, line) for number, line in enumerate(raw.splitlines(), 1) if line.strip()]
+    return hashlib.sha256(raw).hexdigest(), lines
 
 
 def written(task: Task) -> Line:
@@ -116,19 +135,9 @@ def written(task: Task) -> Line:
 
 
 _SHAPES_SAID = (
-    "One JSON object a line: id, says, signature, visible, hidden; or the shape of HumanEval or MBPP. See docs/lab.md."
+    "One JSON object a line: id, says, signature, visible, hidden; or a row of HumanEval, MBPP, EvalPlus or"
+    " LiveCodeBench. See docs/lab.md."
 )
-
-
-def _shape(record: dict[str, Any]) -> tuple[Callable[[dict[str, Any]], Task], bool]:
-    """Return the reader of a line, and whether it is a benchmark's."""
-    if "says" in record:
-        return _written, False
-    if "entry_point" in record and "test" in record:
-        return _human_eval, True
-    if "test_list" in record:
-        return _mbpp, True
-    raise LabError("it has neither `says`, nor `entry_point` and `test`, nor `test_list`")
 
 
 # -- this package's shape ----------------------------------------------------------------------------------------------
@@ -195,135 +204,3 @@ def _cases(parts: Iterable[str | Check], function: str) -> tuple[Case, ...]:
             raise LabError("a task with a signature has cases, lines of Python, and no checks of text")
         cases.append(read_case(part, function))
     return tuple(cases)
-
-
-def shown_arguments(task: Task) -> set[str]:
-    """The arguments, as Python writes them, that the task's words and visible cases show."""
-    return {*calls_in(words(task), task.function), *(repr(case.args) for case in task.visible)}
-
-
-def calls_in(text: str, function: str) -> set[str]:
-    """The arguments, as Python writes them, of calls of the function with literals that stand in a text."""
-    arguments: set[str] = set()
-    for begun in re.finditer(rf"\b{re.escape(function)}\s*\(", text):
-        for ended in re.finditer(r"\)", text[begun.start() : begun.start() + _LONGEST_CALL]):
-            try:
-                arguments.add(repr(read_case(text[begun.start() : begun.start() + ended.end()], function).args))
-            except LabError:
-                continue  # the bracket closes something inside the call, or it is one of names
-            break
-    return arguments
-
-
-# -- benchmarks --------------------------------------------------------------------------------------------------------
-
-
-class HumanEvalLine(Struct, frozen=True, kw_only=True):
-    """github.com/openai/human-eval; other fields are ignored."""
-
-    task_id: str
-    prompt: str
-    entry_point: str
-    canonical_solution: str = ""
-    test: str
-
-
-class MbppLine(Struct, frozen=True, kw_only=True):
-    """github.com/google-research/google-research/tree/master/mbpp; `prompt` in its sanitized half."""
-
-    task_id: int | str
-    text: str = ""
-    prompt: str = ""
-    code: str
-    test_list: tuple[str, ...]
-    challenge_test_list: tuple[str, ...] = ()
-    test_setup_code: str = ""
-
-
-def _human_eval(record: dict[str, Any]) -> Task:
-    line = msgspec.convert(record, HumanEvalLine)
-    name = line.entry_point
-    defined = _functions(line.prompt)
-    if list(defined) != [name]:
-        raise LabError("its prompt defines other functions as well")
-    check = _functions(line.test).get("check")
-    if check is None:
-        raise LabError("its test defines no `check`")
-    tests = [ast.unparse(statement) for statement in check.body if not says_nothing(statement)]
-    says = ast.get_docstring(defined[name]) or ""
-    return _of_benchmark(
-        Task(
-            id=line.task_id,
-            family="human_eval",
-            function=name,
-            signature=_signature(defined[name]),
-            says=says,
-            visible=tuple(_examples(says, name)),
-            reference=line.prompt + line.canonical_solution,
-        ),
-        [read_case(test, name) for test in tests],
-    )
-
-
-def _mbpp(record: dict[str, Any]) -> Task:
-    line = msgspec.convert(record, MbppLine)
-    if line.test_setup_code.strip():
-        raise LabError("its tests need code of their own")
-    code = line.code.replace("\r\n", "\n")
-    defined = _functions(code)
-    tests = (*line.test_list, *line.challenge_test_list)
-    called = [name for name in defined if re.search(rf"\b{re.escape(name)}\s*\(", tests[0] if tests else "")]
-    if len(called) != 1:
-        raise LabError("its tests call no function of its code, or several")
-    return _of_benchmark(
-        Task(
-            id=f"mbpp/{line.task_id}",
-            family="mbpp",
-            function=called[0],
-            signature=_signature(defined[called[0]]),
-            says=line.text or line.prompt,
-            reference=code,
-        ),
-        [read_case(test, called[0]) for test in tests],
-    )
-
-
-def _functions(code: str) -> dict[str, ast.FunctionDef]:
-    try:
-        return {node.name: node for node in ast.parse(code).body if isinstance(node, ast.FunctionDef)}
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
-        raise LabError("it is no Python") from problem
-
-
-def _signature(defined: ast.FunctionDef) -> str:
-    gives = f" -> {ast.unparse(defined.returns)}" if defined.returns else ""
-    return f"{defined.name}({ast.unparse(defined.args)}){gives}"
-
-
-def _examples(docstring: str, function: str) -> Iterable[Case]:
-    """The examples of a docstring that are cases; what is none stays words."""
-    try:
-        examples = doctest.DocTestParser().get_examples(docstring)
-    except ValueError:
-        return
-    for example in examples:
-        if not example.want.strip():
-            continue  # it prints nothing, which is no value
-        try:
-            yield read_case(f"({example.source.strip()}) == ({example.want.strip()})", function)
-        except LabError:
-            continue
-
-
-def _of_benchmark(task: Task, tests: Sequence[Case]) -> Task:
-    """The task with its tests parted: those that are shown anyway are visible, and of none the first is. Where an
-    example contradicts a test (HumanEval/47 does), the test counts."""
-    in_sight = shown_arguments(task)
-    hidden = [case for case in tests if repr(case.args) not in in_sight]
-    by_args = {repr(case.args): case for case in (*task.visible, *(case for case in tests if case not in hidden))}
-    visible = list(by_args.values())
-    if not visible:
-        visible, hidden = hidden[:1], hidden[1:]
-    if not hidden:
-        raise LabError("all its tests are shown")
-    return replace(task, visible=tuple(visible), hidden=tuple(hidden))

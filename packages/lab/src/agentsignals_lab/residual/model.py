@@ -17,6 +17,7 @@ from agentsignals_lab.residual.batches import Batch, in_batches, longest_first
 from agentsignals_lab.residual.decoding import Decoding, Engine
 from agentsignals_lab.residual.edits import Acting, checked, checked_layer
 from agentsignals_lab.residual.encoding import encode_chat, encode_pieces, read
+from agentsignals_lab.residual.heads import Heads
 from agentsignals_lab.residual.hooks import Enough, Run, hooked
 from agentsignals_lab.residual.interface import (
     EMBEDDING,
@@ -200,6 +201,23 @@ class HookedModel:
         finally:
             self._model.set_attn_implementation(usual)
         return np.stack([layer[0].float().cpu().numpy() for layer in weights])
+
+    def first_token(self, text: str) -> int:
+        """The first token of a text as it goes on after a prompt. LabError when it has none."""
+        tokens = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        if not tokens:
+            raise LabError(f"{text!r} has no token.", "Name a word.")
+        return int(tokens[0])
+
+    def heads(self, prompt: Prompt, other: Prompt, ends: tuple[int, int]) -> Heads:
+        """Return the heads of two prompts of one length, for the log-odds of two next tokens as the outcome."""
+        if len(prompt.tokens) != len(other.tokens):
+            raise LabError(
+                f"Prompts of {len(prompt.tokens)} and {len(other.tokens)} tokens: heads are put token for token.",
+                "Give two that differ in words of as many tokens.",
+            )
+        ids = [torch.tensor([self._fitting(one).tokens], device=self._device) for one in (prompt, other)]
+        return Heads(self._model, self._blocks, ids, ends)
 
     def generate(
         self, prompts: Sequence[Prompt], sampling: Sequence[Sampling], edits: Sequence[Edit] = ()
