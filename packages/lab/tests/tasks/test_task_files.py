@@ -337,7 +337,7 @@ def test_livecodebenchs_functions_are_asked_without_their_class(private: Any, tm
     ("change", "why"),
     [
         ({"metadata": "{}"}, "reads and writes text"),
-        ({"starter_code": "class Solution: pass"}, "no addTo"),
+        ({"starter_code": "class Solution:\n    def other(self):\n        "}, "no addTo"),
         ({"private_test_cases": packed(Path("/etc/passwd"))}, "can't be unpacked"),
         ({"private_test_cases": "eA=="}, "can't be unpacked"),
         ({"private_test_cases": '[{"input": "x", "output": "1"}]'}, "no JSON"),
