@@ -22,7 +22,7 @@ from agentsignals_lab.coding_tasks.chosen import chosen_tasks
 from agentsignals_lab.condition_files import read_conditions
 from agentsignals_lab.conditions import BASELINE
 from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow
-from agentsignals_lab.run_setup import served
+from agentsignals_lab.run_setup import Asked, begin, served
 from agentsignals_lab.runs import Run
 from tests.conftest import Server, said
 from tests.test_retry import fenced
@@ -169,6 +169,40 @@ def test_what_can_not_be_is_refused_before_anything_is_made(
     found, message = refused(capsys, "agent", *arguments, "--out", tmp_path / "run")
     assert (found, says in message) == (kind, True), message
     assert not (tmp_path / "run").exists()
+
+
+def test_a_task_whose_own_reference_fails_is_not_asked(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, server: Server
+) -> None:
+    twice = {"id": "twice", "says": "Double.", "signature": "twice(n)", "visible": ["twice(1) == 2"],
+             "hidden": ["twice(3) == 6"], "reference": "def twice(n):\n    return n + 1\n"}  # fmt: skip
+    (tmp_path / "own.jsonl").write_text(json.dumps(twice))
+    given = ("--server", server.url, "--server-model", "m", "--attempts", 1, "--out", tmp_path / "run")
+    kind, message = refused(capsys, "agent", *given, "--tasks", tmp_path / "own.jsonl")
+    assert (kind, "its own reference does not pass: expected 6, got 4" in message) == ("lab", True), message
+    assert not (tmp_path / "run").exists()
+    rows = [
+        {"task_id": n, "text": "Double.", "code": f"def twice(n):\n    return {code}",
+         "test_list": ["assert twice(1) == 2", "assert twice(3) == 6"]}
+        for n, code in ((1, "n + 1"), (2, "2 * n"))
+    ]  # fmt: skip
+    server.says = answers(fenced("def twice(n):\n    return 2 * n\n"))
+    (tmp_path / "mbpp.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert main(["lab", "agent", *map(str, given), "--tasks", str(tmp_path / "mbpp.jsonl")]) == 0
+    assert "1 task left out" in capsys.readouterr().err
+    rows_of_run = Run.read(tmp_path / "run").table("episodes", EpisodeRow).rows
+    assert [(row.task, row.full_pass) for row in rows_of_run] == [("mbpp/2@1", True)]
+    (tmp_path / "mbpp.jsonl").write_text(json.dumps(rows[0]))
+    assert "No task is left" in refused(capsys, "agent", *given, "--tasks", tmp_path / "mbpp.jsonl")[1]
+
+
+def test_a_model_without_a_chat_template_is_asked_once_at_most(tmp_path: Path) -> None:
+    card = {"name": "base", "has_chat_template": False}
+    with pytest.raises(LabError, match="no chat template"):
+        begin(tmp_path / "run", Asked(tasks="parse_duration"), card)
+    assert not (tmp_path / "run").exists()
+    with begin(tmp_path / "run", Asked(tasks="parse_duration", attempts=1), card).run:
+        pass
 
 
 @pytest.mark.parametrize(

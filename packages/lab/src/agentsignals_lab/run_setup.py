@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +17,12 @@ from msgspec import Struct
 
 from agentsignals_lab import sandbox, texts
 from agentsignals_lab.coding_tasks import Task
+from agentsignals_lab.coding_tasks.benchmarks import BENCHMARKS
 from agentsignals_lab.coding_tasks.chosen import chosen_tasks, files_of, task_files
+from agentsignals_lab.coding_tasks.task_files import TaskFile
 from agentsignals_lab.condition_files import check_directions, read_conditions, wording_of
 from agentsignals_lab.conditions import BASELINE, Condition, beside
+from agentsignals_lab.evaluation.evaluator import evaluate
 from agentsignals_lab.residual.interface import Calibration, Loading, Prompt, Writer
 from agentsignals_lab.retry.loop import Plan, Steered
 from agentsignals_lab.retry.wording import Words, after_a_failure
@@ -135,7 +140,13 @@ def begin(folder: Path, asked: Asked, card: dict[str, Any]) -> Begun:
     sandbox.require()
     if asked.samples < 1 or asked.attempts < 1:
         raise LabError("No samples or no attempts were asked for.", "One of each at least.")
-    chosen = chosen_tasks(asked.tasks, asked.variants, asked.seed)
+    if not card.get("has_chat_template", True) and asked.attempts > 1:
+        raise LabError(
+            f"{card['name']} has no chat template, so it can't be told what failed.",
+            "Take an instruct model, or --attempts 1.",
+        )
+    files = task_files(asked.tasks)
+    chosen, unsound = _sound(chosen_tasks(asked.tasks, asked.variants, asked.seed), files)
     file = read_conditions(asked.conditions, asked.only)
     conditions = list(file.conditions)
     if asked.directions is None and (steering := [condition.name for condition in conditions if condition.steers]):
@@ -166,12 +177,34 @@ def begin(folder: Path, asked: Asked, card: dict[str, Any]) -> Begun:
     }
     if file.tones or file.words is not None:
         settings |= {"tones": msgspec.to_builtins(file.tones), "words": msgspec.to_builtins(file.words or Words())}
-    files = task_files(asked.tasks)
     hashes = files_of(asked.tasks)
     run = Run.open(folder, Config("retry_loop", settings), manifest(card, asked.seed, hashes))
     run.keep_tasks(task for read in files.values() for task in read.tasks)
-    left_out = {name: len(read.left_out) for name, read in files.items() if read.left_out}
+    left_out = {
+        name: n for name, read in files.items() if (n := len(read.left_out) + sum(t.id in unsound for t in read.tasks))
+    }
     return Begun(run=run, plan=plan, tasks=chosen, conditions=conditions, samples=asked.samples, left_out=left_out)
+
+
+def _sound(chosen: list[Task], files: Mapping[str, TaskFile]) -> tuple[list[Task], set[str]]:
+    """The tasks without those of a benchmark whose own solution does not pass here, and the ids of these. LabError for
+    such a task of this package's shape: who wrote it can mend it."""
+    of_file = {task.key: task for read in files.values() for task in read.tasks if task.reference}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        verdicts = list(
+            pool.map(lambda t: evaluate(t, t.reference, source=t.reference if t.function else None), of_file.values())
+        )
+    failing = {task: verdict for task, verdict in zip(of_file.values(), verdicts, strict=True) if not verdict.task_pass}
+    for task, verdict in failing.items():
+        if task.family not in BENCHMARKS:
+            raise LabError(
+                f"Task {task.id!r}: its own reference does not pass: {verdict.error or verdict.error_class}.",
+                "Mend the reference or the cases: what no right answer passes measures nothing.",
+            )
+    left = {task.id for task in failing}
+    if left and not (kept := [task for task in chosen if task.id not in left]):
+        raise LabError("No task is left whose own reference passes here.", "Name other tasks.")
+    return (kept, left) if left else (chosen, left)
 
 
 def digest(path: Path | None) -> str | None:

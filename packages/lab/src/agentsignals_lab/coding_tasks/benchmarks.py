@@ -26,6 +26,8 @@ from agentsignals_lab.coding_tasks.calls import checked, read_case, says_nothing
 from agentsignals_lab.coding_tasks.task import Case, Task
 
 HUB = "hf:"
+BENCHMARKS = ("human_eval", "mbpp", "livecodebench")
+"""Families of the tasks that are made here."""
 _ROWS_OF_TESTS = ("inputs", "results")
 _MOST_BYTES = 1 << 27
 """Of tests that come packed."""
