@@ -13,7 +13,7 @@ _ROWS = 32
 """That the layout is made for; others are computed too."""
 
 
-class PackedLinear(torch.nn.Module):
+class PackedLinear(torch.nn.Module):  # type: ignore[misc]  # of a package without types
     """A linear layer without gradients."""
 
     def __init__(self, of: torch.nn.Linear) -> None:
