@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from agentsignals.formats import Input, Reading
+from agentsignals.formats import Reading
 from agentsignals.formats.atif import FORMAT
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Session
+from tests.formats.reading import given
 
 
 def agent(message: Any = "", **facts: Any) -> dict[str, Any]:
@@ -36,13 +36,7 @@ def document(*steps: Any, session_id: Any = "s-1", **facts: Any) -> dict[str, An
 
 
 def reading(files: dict[str, Any]) -> Reading:
-    inputs = []
-    for path, content in files.items():
-        data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        inputs.append(
-            Input(data, Artifact(artifact_id=path, source="t", path=path, format="atif", sha256="", bytes=len(data)))
-        )
-    return FORMAT.read(inputs)
+    return FORMAT.read([given(content, "atif", path) for path, content in files.items()])
 
 
 def run(*steps: Any, **facts: Any) -> Session:

@@ -22,7 +22,7 @@ from agentsignals.model import to_iso
 
 START_US = 1_772_442_000_000_000  # Monday 2026-03-02, 09:00 UTC
 
-Kind = Literal["prompt", "think", "say", "read", "search", "edit", "shell", "reject", "interrupt"]
+Kind = Literal["prompt", "think", "say", "read", "search", "edit", "shell", "reject", "interrupt", "tool"]
 
 
 class Beat(Struct, kw_only=True):
@@ -30,9 +30,12 @@ class Beat(Struct, kw_only=True):
 
     kind: Kind
     wait_s: float
+    takes_s: float = 0.8
     text: str = ""
     path: str = ""
     command: str = ""
+    tool: str = ""
+    """Name of a tool of no other kind, which is asked for `text`."""
     old: str = ""
     new: str = ""
     start_line: int = 1
@@ -52,6 +55,12 @@ class Story(Struct, kw_only=True):
     branch: str
     start_us: int
     beats: list[Beat]
+    project: str = "0" * 64
+    """Gemini CLI's name of the folder."""
+    used: list[dict[str, Any]] = []
+    """Tokens of each model call, and its `cost` for an agent that logs one. By `usage` where it is empty."""
+    stops: bool = False
+    """Claude Code logs why each answer ended."""
 
 
 _REPOS = {
@@ -147,12 +156,22 @@ def _edit(path: str, turn: int, n: int, chance: random.Random) -> Beat:
     return Beat(kind="edit", wait_s=5, path=path, old=old, new=new, start_line=line, result=result, failed=failed)
 
 
+def ends_us(beat: Beat) -> int:
+    """Microseconds from a call to its result."""
+    return int(beat.takes_s * 1_000_000)
+
+
 def clock(story: Story) -> Iterator[tuple[int, Beat]]:
     """Each beat with its time in microseconds."""
     at = story.start_us
     for beat in story.beats:
         at += int(beat.wait_s * 1_000_000)
         yield at, beat
+
+
+def used(story: Story, number: int) -> dict[str, Any]:
+    """The tokens of a session's n-th model call."""
+    return story.used[max(number, 1) - 1] if story.used else usage(number)
 
 
 def usage(number: int) -> dict[str, Any]:
@@ -183,7 +202,10 @@ def _lines(records: list[dict[str, Any]]) -> str:
 def _body(beat: Beat) -> list[str]:
     """The lines of an edit as a diff has them."""
     before, after = beat.old.splitlines(), beat.new.splitlines()
-    return [*(f" {line}" for line in before), *(f"+{line}" for line in after[len(before) :])]
+    same = next((n for n, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), len(before))
+    return [
+        f"{sign}{x}" for sign, part in ((" ", before[:same]), ("-", before[same:]), ("+", after[same:])) for x in part
+    ]
 
 
 def _claude(story: Story) -> str:
@@ -199,11 +221,12 @@ def _claude(story: Story) -> str:
         records.append({**about, **when, **place, "message": message, **more})
 
     def assistant(at: int, block: dict[str, Any]) -> None:
-        used = usage(calls)
-        counts = {"input_tokens": used["input"], "output_tokens": used["output"],
-                  "cache_read_input_tokens": used["cache_read"],
-                  "cache_creation_input_tokens": used["cache_write"]}  # fmt: skip
+        tokens = used(story, calls)
+        counts = {"input_tokens": tokens["input"], "output_tokens": tokens["output"],
+                  "cache_read_input_tokens": tokens["cache_read"],
+                  "cache_creation_input_tokens": tokens["cache_write"]}  # fmt: skip
         facts = {"id": f"msg_{story.number:02d}_{calls:03d}", "model": story.model, "role": "assistant"}
+        facts |= {"stop_reason": "tool_use" if block["type"] == "tool_use" else "end_turn"} if story.stops else {}
         add("assistant", at, {**facts, "content": [block], "usage": counts})
 
     for at, beat in clock(story):
@@ -219,12 +242,12 @@ def _claude(story: Story) -> str:
         else:
             calls += 1
             call_id = f"toolu_{story.number:02d}_{calls:03d}"
-            use = {"type": "tool_use", "id": call_id, "name": tools[beat.kind]}
+            use = {"type": "tool_use", "id": call_id, "name": tools.get(beat.kind, beat.tool)}
             assistant(at, {**use, "input": _claude_input(story, beat)})
             text, structured = _claude_result(story, beat)
             failed = beat.failed or beat.kind == "reject"
             block = {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": failed}
-            add("user", at + 800_000, {"role": "user", "content": [block]}, toolUseResult=structured)
+            add("user", at + ends_us(beat), {"role": "user", "content": [block]}, toolUseResult=structured)
     return _lines(records)
 
 
@@ -233,6 +256,8 @@ def _claude_input(story: Story, beat: Beat) -> dict[str, Any]:
         return {"file_path": f"{story.cwd}/{beat.path}", "old_string": beat.old, "new_string": beat.new}
     if beat.kind == "read":
         return {"file_path": f"{story.cwd}/{beat.path}"}
+    if beat.kind == "tool":
+        return {"query": beat.text}
     return {"pattern": beat.text} if beat.kind == "search" else {"command": beat.command, "description": "run it"}
 
 
@@ -260,9 +285,11 @@ def _codex(story: Story) -> str:
         records.append({"timestamp": to_iso(at), "type": kind, "payload": payload})
 
     def counted(at: int) -> None:
-        used = usage(calls)
-        read = used["input"] + used["cache_read"]
-        last = dict(zip(counts, (read, used["cache_read"], used["output"], 0, read + used["output"]), strict=True))
+        tokens = used(story, calls)
+        read = tokens["input"] + tokens["cache_read"] + (tokens["cache_write"] if story.used else 0)
+        last = dict(
+            zip(counts, (read, tokens["cache_read"], tokens["output"], 0, read + tokens["output"]), strict=True)
+        )
         for name, n in last.items():
             total[name] += n
         info = {"total_token_usage": dict(total), "last_token_usage": last}
@@ -289,7 +316,7 @@ def _codex(story: Story) -> str:
         else:
             calls += 1
             _codex_call(add, at, story, beat, f"call_{story.number:02d}_{calls:03d}")
-            counted(at + 900_000)
+            counted(at + ends_us(beat) + 100_000)
     return _lines(records)
 
 
@@ -311,12 +338,13 @@ def _codex_call(
         kind = "custom_tool_call_output"
     else:
         commands = {"read": f"sed -n '1,80p' {beat.path}", "search": f"rg {beat.text} src", "shell": beat.command}
-        given = json.dumps({"cmd": commands[beat.kind], "workdir": story.cwd})
-        call = {"type": "function_call", "name": "exec_command", "arguments": given, "call_id": call_id}
+        asks = {"query": beat.text} if beat.tool else {"cmd": commands[beat.kind], "workdir": story.cwd}
+        call = {"type": "function_call", "name": beat.tool or "exec_command", "arguments": json.dumps(asks)}
+        call["call_id"] = call_id
         add(at, "response_item", call)
-        ended = f"Chunk ID: 1\nWall time: 0.8 seconds\nProcess exited with code {int(beat.failed)}"
+        ended = f"Chunk ID: 1\nWall time: {beat.takes_s} seconds\nProcess exited with code {int(beat.failed)}"
         output, kind = f"{ended}\nOutput:\n{beat.result}", "function_call_output"
-    add(at + 800_000, "response_item", {"type": kind, "call_id": call_id, "output": output})
+    add(at + ends_us(beat), "response_item", {"type": kind, "call_id": call_id, "output": output})
 
 
 def _pi(story: Story) -> str:
@@ -332,10 +360,11 @@ def _pi(story: Story) -> str:
         records.append({**entry, "message": {**message, "timestamp": at // 1000}})
 
     def assistant(at: int, block: dict[str, Any], stop: str) -> None:
-        used = usage(calls)
-        counts = {"input": used["input"], "output": used["output"], "cacheRead": used["cache_read"],
-                  "cacheWrite": used["cache_write"], "totalTokens": sum(used.values())}  # fmt: skip
+        tokens = dict(used(story, calls))
         cost = {"input": 0.00004, "output": 0.0021, "cacheRead": 0.0052, "cacheWrite": 0.0032, "total": 0.01054}
+        cost = tokens.pop("cost", cost)
+        counts = {"input": tokens["input"], "output": tokens["output"], "cacheRead": tokens["cache_read"],
+                  "cacheWrite": tokens["cache_write"], "totalTokens": sum(tokens.values())}  # fmt: skip
         facts = {"api": "anthropic-messages", "provider": "anthropic", "model": story.model}
         usage_ = {"usage": {**counts, "cost": cost}, "stopReason": stop}
         add(at, {"role": "assistant", "content": [block], **facts, **usage_})
@@ -351,12 +380,12 @@ def _pi(story: Story) -> str:
             assistant(at, {"type": key, key: beat.text}, "stop")
         else:
             calls += 1
-            call_id, name = f"call_{calls:03d}", tools[beat.kind]
+            call_id, name = f"call_{calls:03d}", tools.get(beat.kind, beat.tool)
             call = {"type": "toolCall", "id": call_id, "name": name, "arguments": _pi_arguments(beat)}
             assistant(at, call, "toolUse")
             content = [{"type": "text", "text": beat.result}]
             result = {"role": "toolResult", "toolCallId": call_id, "toolName": name, "content": content}
-            add(at + 800_000, {**result, "isError": beat.failed or beat.kind == "reject"})
+            add(at + ends_us(beat), {**result, "isError": beat.failed or beat.kind == "reject"})
     return _lines(records)
 
 
@@ -365,6 +394,8 @@ def _pi_arguments(beat: Beat) -> dict[str, Any]:
         return {"path": beat.path, "edits": [{"oldText": beat.old, "newText": beat.new}]}
     if beat.kind == "read":
         return {"path": beat.path}
+    if beat.kind == "tool":
+        return {"query": beat.text}
     return {"pattern": beat.text} if beat.kind == "search" else {"command": beat.command}
 
 
@@ -381,24 +412,25 @@ def _gemini(story: Story) -> str:
             row |= {"type": "info", "content": "Request cancelled."}
         else:
             calls += 1
-            used = usage(calls)
-            read = used["input"] + used["cache_read"]
-            tokens = {"input": read, "output": used["output"], "cached": used["cache_read"], "thoughts": 20}
-            tokens |= {"tool": 0, "total": read + used["output"] + 20}
+            count = used(story, calls)
+            read = count["input"] + count["cache_read"] + (count["cache_write"] if story.used else 0)
+            tokens = {"input": read, "output": count["output"], "cached": count["cache_read"], "thoughts": 20}
+            tokens |= {"tool": 0, "total": read + count["output"] + 20}
             said = beat.text if beat.kind == "say" else ""
             row |= {"type": "gemini", "content": said, "tokens": tokens, "model": story.model}
             if beat.kind == "think":
                 row["thoughts"] = [{"subject": "Plan", "description": beat.text, "timestamp": to_iso(at)}]
             elif beat.kind != "say":
-                row["toolCalls"] = [_gemini_call(names[beat.kind], beat, f"{names[beat.kind]}-{calls}", at)]
+                row["toolCalls"] = [_gemini_call(names.get(beat.kind, beat.tool), beat, calls, at)]
         messages.append(row)
-    head = {"sessionId": story.session_id, "projectHash": "0" * 64, "startTime": to_iso(story.start_us)}
+    head = {"sessionId": story.session_id, "projectHash": story.project, "startTime": to_iso(story.start_us)}
     return json.dumps({**head, "lastUpdated": messages[-1]["timestamp"], "messages": messages}, indent=2)
 
 
-def _gemini_call(name: str, beat: Beat, call_id: str, at: int) -> dict[str, Any]:
+def _gemini_call(name: str, beat: Beat, number: int, at: int) -> dict[str, Any]:
+    call_id = f"{name}-{number}"
     key = "error" if beat.failed else "output"
-    given = {"command": beat.command} if beat.command else {"pattern": beat.text}
+    given = {"command": beat.command} if beat.command else {"query" if beat.tool else "pattern": beat.text}
     given = {"file_path": beat.path} if beat.path else given
     if beat.kind in ("edit", "reject"):
         given |= {"old_string": beat.old, "new_string": beat.new}

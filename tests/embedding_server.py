@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.http_server import Answering, running
 
 
 class Server:
@@ -35,42 +35,20 @@ def serving() -> Iterator[Server]:
     """The server on a free port of this machine."""
     state = Server()
 
-    class Handler(BaseHTTPRequestHandler):
-        wbufsize = -1  # headers and body in one packet
-
-        def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    class Handler(Answering):
+        def do_POST(self) -> None:  # noqa: N802  (the name that http.server calls)
+            asked = self.asked()
             state.requests.append(asked)
             state.headers.append(dict(self.headers))
             fault = state.faults.pop(0) if state.faults else None
             if isinstance(fault, int):
-                self.answer(fault, b'{"error": "no"}')
+                self.reply(fault, b'{"error": "no"}')
             elif fault is not None:
-                self.answer(200, fault)
+                self.reply(200, fault)
             else:
                 rows = [{"index": n, "embedding": vector(t)} for n, t in enumerate(asked["input"])]
-                self.answer(200, json.dumps({"data": rows[::-1], "model": asked["model"]}).encode())
+                self.reply(200, json.dumps({"data": rows[::-1], "model": asked["model"]}).encode())
 
-        def answer(self, status: int, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            if status == 429:
-                self.send_header("Retry-After", "7")
-            if status == 302:
-                self.send_header("Location", "http://127.0.0.1:9/elsewhere")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    state.url = f"http://127.0.0.1:{server.server_port}/v1"
-    try:
+    with running(Handler) as url:
+        state.url = f"{url}/v1"
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -12,10 +12,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from agentsignals.formats import Input
 from agentsignals.formats.mini_swe_agent.reader import read as read_mini
-from agentsignals.model import Artifact, Attempt, Session, Verification
+from agentsignals.model import Attempt, Session, Verification
 from tests import atif_steps as atif
+from tests.formats.reading import given
 
 Step = tuple[str, ...]
 """`("sh", command, output)`, `("edit", path, old, new)`, `("write", path, text)`."""
@@ -264,8 +264,5 @@ def _mini(steps: list[Step], prompt: str) -> Session:
         })  # fmt: skip
     info = {"mini_version": "2.0.0", "exit_status": "Submitted", "config": {"environment": {"cwd": "/testbed"}}}
     data = json.dumps({"info": info, "messages": messages, "trajectory_format": "mini-swe-agent-1.1"}).encode()
-    artifact = Artifact(
-        artifact_id="a", source="t", path="t/a.traj.json", format="mini-swe-agent", sha256="", bytes=len(data)
-    )
-    (made,) = read_mini([Input(data, artifact)]).sessions
+    (made,) = read_mini([given(data, "mini-swe-agent", "t/a.traj.json")]).sessions
     return made

@@ -89,26 +89,15 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     return story
 
 
-@pytest.mark.parametrize("words", RUNS_VERBS, ids=" ".join)
-def test_no_verb_over_eval_runs_lets_a_planted_secret_out(
-    words: tuple[str, ...], runs: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("words", [*RUNS_VERBS, *REPOSITORY_VERBS], ids=" ".join)
+def test_no_verb_over_eval_runs_or_a_repository_lets_a_planted_secret_out(
+    words: tuple[str, ...], runs: Path, story: Story, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    store = story.folder / "store" if "REPO" in words else runs
     _, found = rows(Store(runs), "SELECT session_id FROM sessions WHERE n_tool_calls > 0 ORDER BY 1 LIMIT 2")
-    ids = (session_id for (session_id,) in found)
-    asked = [next(ids) if word == "RUN" else word for word in words]
-    code = main([*asked, "--store", str(runs), "--quiet"])
-    out = capsys.readouterr()
-    assert code == 0, out.err
-    assert out.out.strip()
-    assert left_in(out.out) == []
-
-
-@pytest.mark.parametrize("words", REPOSITORY_VERBS, ids=" ".join)
-def test_no_verb_over_a_repository_lets_a_planted_secret_out(
-    words: tuple[str, ...], story: Story, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = [str(story.root) if word == "REPO" else word for word in words]
-    code = main([*asked, "--store", str(story.folder / "store"), "--quiet"])
+    named = {"REPO": iter([str(story.root)]), "RUN": (session_id for (session_id,) in found)}
+    asked = [next(named[word]) if word in named else word for word in words]
+    code = main([*asked, "--store", str(store), "--quiet"])
     out = capsys.readouterr()
     assert code == 0, out.err
     assert out.out.strip()

@@ -14,7 +14,6 @@ import pytest
 
 from agentsignals.errors import BaselineError, SourceError
 from agentsignals.export import WRITERS, Writer
-from agentsignals.formats import Input
 from agentsignals.formats import by_name as by_format
 from agentsignals.formats.atif import FORMAT as ATIF
 from agentsignals.formats.bounds import amount, count
@@ -23,7 +22,7 @@ from agentsignals.ingest.collection import named_repositories
 from agentsignals.labels.labellers.rules import Rules
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import tokens
-from agentsignals.model import Artifact, logged_ms
+from agentsignals.model import logged_ms
 from agentsignals.questions.baseline import decode
 from agentsignals.questions.charts import rolling_windows
 from agentsignals.redaction import redacted
@@ -37,7 +36,7 @@ from agentsignals.views.history import prints
 from agentsignals.words import prose as agents
 from agentsignals.words.prose import Phrases
 from tests.build import START, call, say, session, user, view
-from tests.formats.reading import read_one
+from tests.formats.reading import given, read_one
 from tests.formats.test_factory_droid import START as DROID
 from tests.formats.test_factory_droid import message
 from tests.formats.test_inspect import read as read_log
@@ -81,17 +80,7 @@ def test_the_most_that_is_counted_of_tokens_and_dollars() -> None:
 def test_the_last_moment_that_is_a_time_is_the_end_of_2099() -> None:
     def began(at: str) -> int | None:
         steps = [{"step_id": 1, "timestamp": at, "source": "user", "message": "go"}]
-        whole = {
-            "schema_version": "ATIF-v1.4",
-            "session_id": "s",
-            "agent": {"name": "a", "version": "1"},
-            "steps": steps,
-        }
-        data = json.dumps(whole).encode()
-        (made,) = ATIF.read(
-            [Input(data, Artifact(artifact_id="a", source="s", path="r", format="atif", sha256="", bytes=len(data)))]
-        ).sessions
-        return made.started_at
+        return read_one(ATIF, {"schema_version": "ATIF-v1.4", "session_id": "s", **AGENT, "steps": steps}).started_at
 
     assert began("2099-12-31T23:59:59Z") == 4_102_444_799_000_000
     assert began("2100-01-01T00:00:01Z") is None
@@ -111,10 +100,9 @@ def test_a_whole_number_has_20_characters_with_its_sign(number: int, is_read: bo
     """A record that is odd besides (half a surrogate pair) is read by ourselves."""
     steps = [{"step_id": 1, "source": "user", "message": "\ud800", "extra": {"n": number}}]
     whole = {"schema_version": "ATIF-v1.4", "session_id": "s", **AGENT, "steps": steps}
-    data = json.dumps(whole).encode()
-    artifact = Artifact(artifact_id="a", source="s", path="r", format="atif", sha256="", bytes=len(data))
-    ATIF.read([Input(data, artifact)])
-    assert artifact.skipped_reasons.get("impossible_number", 0) == (0 if is_read else 1)
+    file = given(whole, "atif")
+    ATIF.read([file])
+    assert file.artifact.skipped_reasons.get("impossible_number", 0) == (0 if is_read else 1)
 
 
 @pytest.mark.parametrize(("at", "error"), [(285, "not_found"), (286, "other")])
@@ -274,9 +262,7 @@ def test_half_of_the_sessions_in_one_place_are_not_most(there: int, elsewhere: i
 @pytest.mark.parametrize("before", [1, 90, 100])
 def test_what_was_raised_is_on_its_line_also_of_a_long_log(before: int) -> None:
     data = ("Traceback of 60 characters, which is a long line of a log..\n" * before + "ValueError: bad\n").encode()
-    path = "/j/t/exception.txt"
-    artifact = Artifact(artifact_id="a", source="t", path=path, format="harbor-log", sha256="", bytes=len(data))
-    (part,) = by_format("harbor-log").read([Input(data, artifact)]).attempts
+    (part,) = by_format("harbor-log").read([given(data, "harbor-log", "/j/t/exception.txt")]).attempts
     assert (part.exception, [s.line for s in part.statements]) == ("ValueError", [before + 1])
 
 

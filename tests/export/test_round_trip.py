@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from agentsignals.export import Writer
 from agentsignals.export.messages import conversation, main_messages, subagent_threads
-from agentsignals.formats import Input, formats, identify
+from agentsignals.formats import formats, identify
 from agentsignals.formats.head import Head
 from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.model import (
@@ -38,6 +38,7 @@ from agentsignals.views.usage import is_lower_bound
 from tests.build import call, event, say, user
 from tests.build import session as build
 from tests.export.test_writers import PEOPLE, READ_BACK, read_again, sessions_of, writer_of
+from tests.formats.reading import given
 from tests.quick import each_row
 
 TABLES = ("turns", "steps", "events", "tool_calls", "edits", "checkpoints", "labels")
@@ -324,12 +325,7 @@ def test_trajectories_exported_into_one_folder_are_no_trial() -> None:
     files = {f"out/{s.session_id}{writer.suffix}": writer.text(s).encode() for s in sessions}
     claims = [identify(Head(data, path, is_whole)) for path, data in files.items() for is_whole in (True, False)]
     assert [claim and claim[1].root for claim in claims] == [None] * 4
-    readings = [
-        formats()["atif"].read(
-            [Input(data, Artifact(artifact_id=p, source="s", path=p, format="atif", sha256="", bytes=1))]
-        )
-        for p, data in files.items()
-    ]
+    readings = [formats()["atif"].read([given(data, "atif", path)]) for path, data in files.items()]
     parts = [part for reading in readings for part in reading.attempts]
     again = attach_attempts([s for r in readings for s in r.sessions], parts, {})
     assert sorted((s.session_id, s.context, s.attempt is not None) for s in again) == [

@@ -16,13 +16,14 @@ from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.export import WRITERS, Writer, file_name
 from agentsignals.export.messages import iso_time, main_messages, subagent_threads
-from agentsignals.formats import Input, formats, identify
+from agentsignals.formats import formats, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
-from agentsignals.model import MAIN, Artifact, Session
+from agentsignals.model import MAIN, Session
 from agentsignals.store import Store
 from tests.build import call, user
 from tests.build import session as build
+from tests.formats.reading import given, read_one
 from tests.golden import SAMPLES, read_files, samples
 
 ATIF = jsonschema.Draft202012Validator(
@@ -56,9 +57,9 @@ def read_again(text: str, name: str) -> Session:
     data = text.encode("utf-8", "replace")
     found = identify(Head(data[:HEAD_BYTES], name, len(data) <= HEAD_BYTES))
     assert found is not None, "no format claims what was written"
-    artifact = Artifact(artifact_id="a", source="sample", path=name, format=found[0].name, sha256="", bytes=len(data))
-    (session,) = found[0].read([Input(data, artifact)]).sessions
-    assert artifact.skipped == 0, artifact.skipped_reasons
+    file = given(data, found[0].name, name)
+    session = read_one(found[0], file)
+    assert file.artifact.skipped == 0, file.artifact.skipped_reasons
     return session
 
 

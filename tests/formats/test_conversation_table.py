@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, identify
+from agentsignals.formats import identify
 from agentsignals.formats.conversation_table import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.text_calls import answer_of, results_of
-from agentsignals.model import Artifact
+from tests.formats.reading import given, lines
 
 Row = dict[str, Any]
 
@@ -27,17 +27,6 @@ def call(name: str, **arguments: Any) -> str:
 
 def row(*turns: tuple[str, Any], **facts: Any) -> Row:
     return {"conversations": [said(who, value) for who, value in turns], **facts}
-
-
-def given(data: bytes, name: str = "a") -> Input:
-    return Input(
-        data,
-        Artifact(artifact_id=name, source="t", path=name, format="conversation-table", sha256=name, bytes=len(data)),
-    )
-
-
-def lines(*rows: Row) -> bytes:
-    return "".join(json.dumps(r) + "\n" for r in rows).encode()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +81,7 @@ def test_an_answer_without_tags_is_one_result() -> None:
 def test_rows_come_in_many_wrappings(data: bytes) -> None:
     found = identify(Head(data[:HEAD_BYTES], "a", len(data) <= HEAD_BYTES))
     assert found is not None and found[0] is FORMAT
-    (session,) = FORMAT.read([given(data)]).sessions
+    (session,) = FORMAT.read([given(data, "conversation-table")]).sessions
     assert [e.kind for e in session.events] == ["human_turn", "text"]
 
 

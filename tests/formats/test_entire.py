@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from agentsignals.formats import Claim, Input, Reading, entire
+from agentsignals.formats import Claim, Reading, entire
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.model import Artifact, Checkpoint
+from tests.formats.reading import given
 
 
 def head(text: str) -> Head:
@@ -17,11 +18,8 @@ def head(text: str) -> Head:
 
 
 def reading(*texts: str) -> tuple[Reading, list[Artifact]]:
-    artifacts = [
-        Artifact(artifact_id=f"a{n}", source="s", path=f"a{n}", format="entire", sha256="", bytes=len(t))
-        for n, t in enumerate(texts)
-    ]
-    return entire.read([Input(t.encode(), a) for t, a in zip(texts, artifacts, strict=True)]), artifacts
+    files = [given(text.encode(), "entire", f"a{n}") for n, text in enumerate(texts)]
+    return entire.read(files), [file.artifact for file in files]
 
 
 def session(**fields: object) -> str:

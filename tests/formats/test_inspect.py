@@ -9,19 +9,16 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, Reading, identify, zip_members
+from agentsignals.formats import Reading, identify, zip_members
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.inspect import FORMAT
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Session
+from tests.formats.reading import given
 from tests.inspect_logs import archive, header, model, sample, say, span, tool, usage, user
 
 
-def given(data: bytes, name: str = "a.eval") -> Input:
-    return Input(data, Artifact(artifact_id=name, source="t", path=name, format="inspect", sha256="", bytes=len(data)))
-
-
 def read(*logs: bytes) -> Reading:
-    return FORMAT.read([given(data, f"{n}.eval") for n, data in enumerate(logs)])
+    return FORMAT.read([given(data, "inspect", f"{n}.eval") for n, data in enumerate(logs)])
 
 
 def session_of(*events: dict[str, Any], **facts: Any) -> Session:
@@ -69,7 +66,7 @@ def test_an_attachment_named_too_often_stays_a_name(monkeypatch: pytest.MonkeyPa
 def test_a_bomb_is_not_inflated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zip_members, "MAX_DOCUMENT_BYTES", 100_000)
     bomb = json.dumps(sample(2, input="0" * 2_000_000)).encode()
-    one = given(archive(sample(1), members={"samples/2_epoch_1.json": bomb}))
+    one = given(archive(sample(1), members={"samples/2_epoch_1.json": bomb}), "inspect", "a.eval")
     assert len(FORMAT.read([one]).sessions) == 1
     assert one.artifact.skipped_reasons == {"member_too_large": 1}
 
@@ -77,11 +74,11 @@ def test_a_bomb_is_not_inflated(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_members_together_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
     several = [sample(n, input="0" * 10_000) for n in range(5)]
     monkeypatch.setattr(zip_members, "MAX_ARCHIVE_BYTES", 25_000)
-    one = given(archive(*several))
+    one = given(archive(*several), "inspect", "a.eval")
     assert len(FORMAT.read([one]).sessions) == 2
     assert one.artifact.skipped_reasons == {"member_too_large": 3}
     monkeypatch.setattr(zip_members, "MAX_ARCHIVE_BYTES", 0)
-    one = given(archive(*several))
+    one = given(archive(*several), "inspect", "a.eval")
     assert FORMAT.read([one]).sessions == []
     assert one.artifact.skipped_reasons == {"archive_too_large": 7}
 

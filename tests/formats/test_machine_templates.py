@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.formats import Input, by_name
-from agentsignals.model import Artifact, Session
+from agentsignals.formats import by_name
+from agentsignals.model import Session
+from tests.formats.reading import given
 
 SAMPLES = Path(__file__).parent
 OF_AGENTS = {
@@ -27,8 +28,7 @@ HEADER = "[[ ## user_query ## ]]\n\n"
 
 def read(name: str, data: bytes) -> Session:
     path = f"s{Path(OF_AGENTS[name]).suffix}"
-    artifact = Artifact(artifact_id="a", source="s", path=path, format=name, sha256="", bytes=len(data))
-    return by_name(name).read([Input(data, artifact)]).sessions[0]
+    return by_name(name).read([given(data, name, path)]).sessions[0]
 
 
 @pytest.mark.parametrize("name", OF_AGENTS)

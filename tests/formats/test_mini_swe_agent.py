@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, by_name
-from agentsignals.model import Artifact, Attempt, Session
+from agentsignals.formats import by_name
+from agentsignals.model import Attempt, Session
+from tests.formats.reading import given
 
 OPENING = [{"role": "system", "content": "```mswea_bash_command\nx\n```"}, {"role": "user", "content": "Fix it."}]
 DIFF = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
 
 
 def read(content: Any, path: str = "/runs/a/task.traj.json") -> tuple[Session, Attempt]:
-    data = content if isinstance(content, bytes) else json.dumps(content).encode()
-    artifact = Artifact(artifact_id=path, source="test", path=path, format="mini-swe-agent", sha256="", bytes=len(data))
-    reading = by_name("mini-swe-agent").read([Input(data, artifact)])
+    reading = by_name("mini-swe-agent").read([given(content, "mini-swe-agent", path)])
     (session,), (part,) = reading.sessions, reading.attempts
     return session, part
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from agentsignals.formats import Input, formats, identify, unread_file
+from agentsignals.formats import formats, identify, unread_file
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.model import IMPOSSIBLE, Artifact, logged_iso, logged_ms, logged_seconds, logged_time
 from tests.claude import Log
@@ -88,9 +88,8 @@ def read(path: Path, data: bytes) -> tuple[str, int, Artifact] | None:
     found = identify(Head(data[:HEAD_BYTES], name, len(data) <= HEAD_BYTES))
     if found is None:
         return None
-    artifact = Artifact(artifact_id=name, source="t", path=name, format=found[0].name, sha256="", bytes=len(data))
-    reading = found[0].read([Input(data, artifact)])
-    return found[0].name, len(reading.sessions), artifact
+    file = given(data, found[0].name, name)
+    return found[0].name, len(found[0].read([file]).sessions), file.artifact
 
 
 @pytest.mark.parametrize("path", sample_files(), ids=lambda p: p.relative_to(SAMPLES).as_posix())
@@ -210,9 +209,8 @@ def test_an_odd_value_in_a_subagents_turn_costs_no_other_turn(odd: Any) -> None:
     (turn, *_) = thread["messages"][8]["content"][0]["run"]["progress"]
 
     def events() -> int:
-        data = json.dumps(thread).encode()
-        artifact = Artifact(artifact_id="a", source="t", path=str(path), format="amp", sha256="", bytes=len(data))
-        return sum(len(session.events) for session in formats()["amp"].read([Input(data, artifact)]).sessions)
+        sessions = formats()["amp"].read([given(thread, "amp", str(path))]).sessions
+        return sum(len(session.events) for session in sessions)
 
     before = events()
     turn["tool_uses"][0]["status"] = odd

@@ -13,19 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.formats import Input, identify
-from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.outcome_table import FORMAT
 from agentsignals.model import Artifact, Attempt
+from tests.formats.reading import format_of as claimed
+from tests.formats.reading import given
+from tests.ingest.test_data_sets import as_lines
 
 
 def as_csv(rows: list[dict[str, Any]], separator: str = ",") -> bytes:
     lines = [separator.join("" if v is None else str(v) for v in row.values()) for row in rows]
     return "\n".join([separator.join(rows[0]), *lines, ""]).encode()
-
-
-def as_lines(rows: list[dict[str, Any]]) -> bytes:
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
 def as_parquet(rows: list[dict[str, Any]], **options: Any) -> bytes:
@@ -34,14 +31,9 @@ def as_parquet(rows: list[dict[str, Any]], **options: Any) -> bytes:
     return out.getvalue()
 
 
-def claimed(data: bytes) -> str | None:
-    claim = identify(Head(data[:HEAD_BYTES], "a/t", len(data) <= HEAD_BYTES))
-    return claim[0].name if claim is not None else None
-
-
 def read(data: bytes) -> tuple[list[Attempt], Artifact]:
-    made = Artifact(artifact_id="t", source="t", path="a/t", format="outcome-table", sha256="", bytes=len(data))
-    return FORMAT.read([Input(data, made)]).attempts, made
+    file = given(data, "outcome-table", "a/t")
+    return FORMAT.read([file]).attempts, file.artifact
 
 
 ROWS: list[dict[str, Any]] = [

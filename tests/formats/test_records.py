@@ -16,6 +16,7 @@ from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.records import lines
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact
+from tests.formats.reading import given
 from tests.fuzz.checking import Rows, failures, rows_alone
 from tests.golden import SAMPLES, folders
 from tests.quick import each_row, some
@@ -25,8 +26,8 @@ PLACES = 4
 
 
 def read(name: str, data: bytes, path: str) -> tuple[Reading, Artifact]:
-    artifact = Artifact(artifact_id="a", source="s", path=path, format=name, sha256="0" * 64, bytes=len(data))
-    return formats()[name].read([Input(data, artifact)]), artifact
+    file = given(data, name, path)
+    return formats()[name].read([file]), file.artifact
 
 
 def records_of(data: bytes) -> list[Any]:

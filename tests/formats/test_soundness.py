@@ -12,6 +12,7 @@ from agentsignals.formats import Input, Reading, by_name
 from agentsignals.formats.atif import FORMAT as ATIF
 from agentsignals.formats.bounds import MOST_TOKENS, MOST_USD, amount, count, validate
 from agentsignals.model import EARLIEST, LATEST, MAIN, Artifact, Session, Step, logged_iso, logged_ms
+from tests.formats.reading import given, read_one
 
 
 def _read(metrics: str, at: str = "2026-03-01T10:00:05Z") -> tuple[Session, dict[str, int]]:
@@ -22,10 +23,10 @@ def _read(metrics: str, at: str = "2026-03-01T10:00:05Z") -> tuple[Session, dict
         "steps": [{"step_id": 1, "timestamp": at, "source": "agent", "message": "ok", "metrics": {}}],
     }
     data = json.dumps(document).replace('"metrics": {}', f'"metrics": {metrics}').encode()
-    artifact = Artifact(artifact_id="a", source="s", path="run.json", format="atif", sha256="", bytes=len(data))
-    (session,) = ATIF.read([Input(data, artifact)]).sessions
-    assert artifact.skipped == 0
-    return session, artifact.skipped_reasons
+    file = given(data, "atif", "run.json")
+    session = read_one(ATIF, file)
+    assert file.artifact.skipped == 0
+    return session, file.artifact.skipped_reasons
 
 
 @pytest.mark.parametrize(
@@ -75,8 +76,8 @@ def test_bounds_include_their_ends() -> None:
 def test_a_reward_that_is_none_costs_itself_and_not_its_session(reward: str, reason: str | None) -> None:
     steps = '[{"role": "user", "content": "hi"}, {"role": "agent", "content": "x", "token_usage": {"input_tokens": 5}}]'
     data = f'{{"trace_id": "t", "session_id": "s", "outcome": {{"reward": {reward}}}, "steps": {steps}}}\n'.encode()
-    artifact = Artifact(artifact_id="a", source="s", path="r.jsonl", format="opentraces", sha256="", bytes=len(data))
-    reading = by_name("opentraces").read([Input(data, artifact)])
+    file = given(data, "opentraces", "r.jsonl")
+    reading, artifact = by_name("opentraces").read([file]), file.artifact
     assert [s.steps[0].input_tokens for s in reading.sessions] == [5]
     assert [a.reward for a in reading.attempts if a.reward is not None] == ([] if reason else [0.5])
     assert (artifact.skipped, artifact.skipped_reasons) == (0, {reason: 1} if reason else {})

@@ -10,29 +10,21 @@ from typing import Any
 import pytest
 
 from agentsignals.cli.doctor import checks
-from agentsignals.formats import Input
 from agentsignals.formats.subq_eval import FORMAT
 from agentsignals.formats.subq_eval import SUBQ_EVAL_LOG_FORMAT as LOG
 from agentsignals.ingest import pipeline
-from agentsignals.model import Artifact, Attempt
+from agentsignals.model import Attempt
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
+from tests.formats.reading import given
 from tests.golden import SAMPLES
 
 RESULT = {"reward": 1.0, "timed_out": False, "duration": 5, "patch_applies": True}
 
 
 def parts(**files: Any) -> list[Attempt]:
-    inputs = []
-    for name, one in files.items():
-        data = one if isinstance(one, bytes) else json.dumps(one).encode()
-        path = "/r/t/verifier/report.json" if name == "report" else f"/r/t/{name}.json"
-        inputs.append(
-            Input(
-                data, Artifact(artifact_id=path, source="t", path=path, format="subq-eval", sha256="", bytes=len(data))
-            )
-        )
-    return FORMAT.read(inputs).attempts
+    paths = {name: f"/r/t/{'verifier/' if name == 'report' else ''}{name}.json" for name in files}
+    return FORMAT.read([given(one, "subq-eval", paths[name]) for name, one in files.items()]).attempts
 
 
 # -- results --------------------------------------------------------------------------------------------------------
@@ -59,21 +51,7 @@ def test_the_modes_of_the_controller_are_verbatim(facts: dict[str, Any]) -> None
 
 def printed(text: str | bytes) -> list[Attempt]:
     data = text if isinstance(text, bytes) else text.encode()
-    return LOG.read(
-        [
-            Input(
-                data,
-                Artifact(
-                    artifact_id="a",
-                    source="t",
-                    path="/r/t/stdout.txt",
-                    format="subq-eval-log",
-                    sha256="",
-                    bytes=len(data),
-                ),
-            )
-        ]
-    ).attempts
+    return LOG.read([given(data, "subq-eval-log", "/r/t/stdout.txt")]).attempts
 
 
 def told(text: str) -> list[tuple[int | None, Any]]:

@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agentsignals.formats import Input, by_name, identify
+from agentsignals.formats import by_name, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.model import Artifact, Attempt, Session
+from tests.formats.reading import given
 from tests.golden import SAMPLES
 from tests.ingest.test_attempts import analyzed, facts, rows
+from tests.ingest.test_data_sets import as_csv
 from tests.quick import some
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval" / "swe-agent-swebench"
@@ -491,11 +493,6 @@ def as_parquet(table: list[dict[str, Any]]) -> bytes:
     return out.getvalue()
 
 
-def as_csv(table: list[dict[str, Any]]) -> str:
-    lines = [",".join("" if v is None else str(v) for v in row.values()) for row in table]
-    return "\n".join([",".join(table[0]), *lines]) + "\n"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content"),
@@ -557,8 +554,8 @@ def test_a_whole_dataset_is_claimed_and_tells_of_no_attempt_itself(name: str) ->
     data = content if isinstance(content, bytes) else content.encode()
     claimed = identify(Head(data[:HEAD_BYTES], f"/r/{name}", len(data) <= HEAD_BYTES))
     assert claimed is not None and (claimed[0].name, claimed[1].everywhere) == ("swe-bench", True)
-    artifact = Artifact(artifact_id="a", source="t", path=f"/r/{name}", format="swe-bench", sha256="", bytes=len(data))
-    parts = claimed[0].read([Input(data, artifact)]).attempts
+    file = given(data, "swe-bench", f"/r/{name}")
+    parts, artifact = claimed[0].read([file]).attempts, file.artifact
     assert [(p.scope, p.root, p.task_id) for p in parts] == [("lent", "", f"acme__tools-{n}") for n in (11, 12, 13)]
     assert artifact.record_kinds == {"dataset_row": 3} and (artifact.records, artifact.skipped) == (3, 0)
     assert parts[0].statements[0].text == (
@@ -691,13 +688,10 @@ def test_text_beside_no_run_is_no_trace(tmp_path: Path) -> None:
 
 
 def test_a_log_tells_the_last_summary_of_its_tests() -> None:
-    artifact = Artifact(
-        artifact_id="a", source="t", path="/r/test_output.txt", format="swe-bench-text", sha256="", bytes=1
-    )
     text = (
         b"+ source /opt/miniconda3/bin/activate\n1 failed in 2s\nx\n== 3 passed, 1 skipped in 9s ==\n+ git checkout\n"
     )
-    (part,) = by_name("swe-bench-text").read([Input(text, artifact)]).attempts
+    (part,) = by_name("swe-bench-text").read([given(text, "swe-bench-text", "/r/test_output.txt")]).attempts
     assert [s.text for s in part.statements] == ["test_output.txt: == 3 passed, 1 skipped in 9s =="]
 
 
@@ -737,12 +731,10 @@ def test_files_of_odd_shape_are_refused_or_counted(content: bytes) -> None:
     found = identify(Head(content, "/r/x.json", True))
     if found is None:
         return
-    artifact = Artifact(
-        artifact_id="a", source="t", path="/r/x.json", format=found[0].name, sha256="", bytes=len(content)
-    )
-    parts = found[0].read([Input(content, artifact)]).attempts
+    file = given(content, found[0].name, "/r/x.json")
+    parts = found[0].read([file]).attempts
     assert all(p.reward is None and p.verification is None and not p.patch and not p.ratings for p in parts)
-    assert artifact.skipped_reasons.keys() & {"bad_shape", "odd_value"}
+    assert file.artifact.skipped_reasons.keys() & {"bad_shape", "odd_value"}
 
 
 def _prediction(task: str) -> dict[str, Any]:
@@ -765,10 +757,8 @@ _ONE, _TWO = (json.dumps(_prediction(f"acme__tools-{n}")) for n in (1, 2))
     ],
 )
 def test_a_bad_entry_among_others_costs_itself(name: str, content: str, skipped: dict[str, int]) -> None:
-    artifact = Artifact(
-        artifact_id="a", source="t", path=f"/r/{name}", format="swe-bench", sha256="", bytes=len(content)
-    )
-    parts = by_name("swe-bench").read([Input(content.encode(), artifact)]).attempts
+    file = given(content.encode(), "swe-bench", f"/r/{name}")
+    parts, artifact = by_name("swe-bench").read([file]).attempts, file.artifact
     assert (len({p.task_id for p in parts}), artifact.skipped_reasons) == (2, skipped)
     assert sum(artifact.record_kinds.values()) + artifact.skipped == artifact.records
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, Reading, by_name
+from agentsignals.formats import Reading, by_name
 from agentsignals.model import Artifact
+from tests.formats.reading import given, read_one
 from tests.golden import SAMPLES, read_files, samples
 
 _ITEM = {"type": "gangway", "data": "what nobody knows"}
@@ -238,6 +239,5 @@ def test_an_unknown_item_is_told_or_counted(sample: Path, tmp_path: Path) -> Non
 )  # fmt: skip
 def test_an_unknown_block_of_a_tools_result_is_told(name: str, lines: list[Any]) -> None:
     data = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    artifact = Artifact(artifact_id="a", source="s", path="a.jsonl", format=name, sha256="", bytes=len(data))
-    (session,) = by_name(name).read([Input(data, artifact)]).sessions
+    session = read_one(by_name(name), given(data, name, "a.jsonl"))
     assert [e.text for e in session.events if e.kind == "unknown"] == ["block gangway"]

@@ -20,15 +20,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.formats import Input, by_name, identify
+from agentsignals.formats import by_name, identify
 from agentsignals.formats import rows as tables
 from agentsignals.formats.head import Head
 from agentsignals.ingest import pipeline
 from agentsignals.ingest import plan as planning
-from agentsignals.model import Artifact
 from agentsignals.sources import RawFile, Unreadable, open_source
 from agentsignals.store import Store
 from agentsignals.store.index import Manifest
+from tests.formats.reading import given
 from tests.hub_server import DataSet, Hub, conversation, hub, messages, table
 
 __all__ = ["hub"]
@@ -545,8 +545,7 @@ def test_damage_anywhere_in_a_packed_table_raises_nothing(kind: str) -> None:
             spoilt[draw.randrange(len(spoilt))] = draw.randrange(256)
         data = bytes(spoilt[: draw.choice((len(spoilt), len(spoilt), draw.randrange(len(spoilt))))])
         identify(Head(data, "a", complete=True))
-        made = Artifact(artifact_id="a", source="t", path="a", format="conversation-table", sha256="", bytes=len(data))
-        by_name("conversation-table").read([Input(data, made)])
+        by_name("conversation-table").read([given(data, "conversation-table")])
 
 
 def test_a_group_beyond_all_measure_is_counted_and_the_others_are_read(

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from tests.golden import SAMPLES
+from tests.ingest.test_data_sets import as_csv, as_lines, as_parquet
 
 TASKS = [f"acme__shop-{n}" for n in range(4)]
 MODEL = "acme/coder-1"
@@ -45,42 +43,29 @@ def known(root: Path, store: Path | None = None) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in asked(Store(store), query)[1]]
 
 
-def as_csv(rows: list[dict[str, Any]]) -> str:
-    return "\n".join([",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows), ""])
-
-
-def as_lines(rows: list[dict[str, Any]]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-def as_parquet(rows: list[dict[str, Any]]) -> bytes:
-    out = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows), out)
-    return out.getvalue()
-
-
+TRIAL = "run/trajs/{0}/{0}.traj.json"
 ROWS = [{"instance_id": task, "resolved": task < TASKS[2]} for task in TASKS]
 WHOLE = [(task, MODEL, "solved" if task < TASKS[2] else "failed", True) for task in TASKS]
 
 
 @pytest.mark.parametrize(
-    ("name", "table"),
+    ("place", "name", "table"),
     [
-        ("outcomes.csv", as_csv(ROWS)),
-        ("x.json", json.dumps(ROWS)),
-        ("x.jsonl", as_lines(ROWS)),
-        ("x.parquet", as_parquet(ROWS)),
+        (TRIAL, "run/outcomes.csv", as_csv(ROWS)),
+        (TRIAL, "run/x.json", json.dumps(ROWS).encode()),
+        (TRIAL, "run/x.jsonl", as_lines(ROWS)),
+        (TRIAL, "run/x.parquet", as_parquet(ROWS)),
+        (TRIAL, "run/results/outcomes.csv", as_csv(ROWS)),
+        (TRIAL, "run/results/outcomes.csv", as_csv([{**row, "model": MODEL} for row in ROWS])),
+        ("{0}.traj.json", "outcomes.csv", as_csv(ROWS)),
+        ("coder/{0}/{0}.traj.json", "outcomes.csv", as_csv(ROWS)),
+        ("a/b/c/{0}/{0}.traj.json", "outcomes.csv", as_csv(ROWS)),
     ],
 )
-def test_a_table_above_its_run_judges_the_trials_below(tmp_path: Path, name: str, table: str | bytes) -> None:
-    files: dict[str, str | bytes] = {f"run/trajs/{task}/{task}.traj.json": mini(task) for task in TASKS}
-    assert known(put(tmp_path / "in", {**files, f"run/{name}": table})) == WHOLE
-
-
-@pytest.mark.parametrize("rows", [ROWS, [{**row, "model": MODEL} for row in ROWS]], ids=["no model", "the model"])
-def test_a_folder_of_results_beside_the_trajectories_judges_them(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
-    files = {f"run/trajs/{task}/{task}.traj.json": mini(task) for task in TASKS}
-    assert known(put(tmp_path / "in", {**files, "run/results/outcomes.csv": as_csv(rows)})) == WHOLE
+def test_a_table_above_its_run_or_beside_the_trials_judges_them(
+    tmp_path: Path, place: str, name: str, table: bytes
+) -> None:
+    assert known(put(tmp_path / "in", {**{place.format(t): mini(t) for t in TASKS}, name: table})) == WHOLE
 
 
 def test_a_folder_of_results_beside_trials_of_no_known_model_judges_none_by_another(tmp_path: Path) -> None:
@@ -90,14 +75,6 @@ def test_a_folder_of_results_beside_trials_of_no_known_model_judges_none_by_anot
     assert known(root) == [
         ("t", "acme/other", "solved", False), ("t", None, "not_judged", False), ("u", "acme/other", "failed", False),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "place", ["{task}.traj.json", "coder/{task}/{task}.traj.json", "a/b/c/{task}/{task}.traj.json"]
-)
-def test_folders_between_a_table_and_its_run_do_not_matter(tmp_path: Path, place: str) -> None:
-    files: dict[str, str | bytes] = {place.format(task=task): mini(task) for task in TASKS}
-    assert known(put(tmp_path / "in", {**files, "outcomes.csv": as_csv(ROWS)})) == WHOLE
 
 
 def test_a_row_whose_task_has_no_files_is_an_attempt_by_itself(tmp_path: Path) -> None:
@@ -187,28 +164,6 @@ def summary(tasks: list[str]) -> str:
 JUDGED = [(task, outcome) for task, outcome in zip(TASKS, ("solved", "failed", "failed", "failed"), strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("name", "run", "model"),
-    [
-        ("openai__gpt-5.2.exp-0.2.json", "exp-0.2", "openai/gpt-5.2"),
-        ("final_report.json", "exp-0.2", "openai/gpt-5.2"),
-        ("report.v2.final.json", "nightly", "plain"),
-        ("swe-bench_verified__test__x.json", "nightly", "plain"),
-    ],
-)
-def test_a_run_report_is_of_the_evaluation_below_whatever_its_name(
-    tmp_path: Path, name: str, run: str, model: str
-) -> None:
-    logs = f"logs/run_evaluation/{run}/{model.replace('/', '__')}"
-    reports = {
-        f"{logs}/{task}/report.json": json.dumps({task: {"patch_successfully_applied": True, "resolved": n == 0}})
-        for n, task in enumerate(TASKS[:-1])
-    }
-    found = known(put(tmp_path / "in", {**reports, name: summary(TASKS)}))
-    assert [(task, outcome) for task, _, outcome, _ in found] == JUDGED
-    assert {m for _, m, _, _ in found} == {model}
-
-
 def reported(task: str, resolved: bool = True) -> str:
     return json.dumps({task: {"patch_successfully_applied": True, "resolved": resolved}})
 
@@ -246,72 +201,60 @@ def test_of_two_runs_in_one_folder_neither_takes_the_verdicts(tmp_path: Path) ->
     assert [outcome for _, model, outcome, _ in found if model is None] == ["solved"] * 4
 
 
-@pytest.mark.parametrize("place", ["sb-cli-reports", "reports"])
-@pytest.mark.parametrize("name", ["swe-bench_verified__test__night.json", "acme__coder-1.night.json"])
-def test_a_run_report_in_a_folder_beside_the_trajectories_makes_no_second_attempts(
-    tmp_path: Path, place: str, name: str
-) -> None:
-    files = {f"run/trajs/{task}/{task}.traj.json": mini(task) for task in TASKS}
-    reports = {
-        f"run/logs/{task}/report.json": json.dumps({task: {"patch_successfully_applied": True, "resolved": n == 0}})
-        for n, task in enumerate(TASKS[:-1])
-    }
-    found = known(put(tmp_path / "in", {**files, **reports, f"run/trajs/{place}/{name}": summary(TASKS)}))
-    assert [(task, outcome) for task, _, outcome, _ in found] == JUDGED
-    assert {(model, whole) for _, model, _, whole in found} == {(MODEL, True)}
+def predicted(name: str) -> bytes:
+    """Predictions that all go by a name; the last is empty."""
+    rows = [{"instance_id": t, "model_name_or_path": name, "model_patch": PATCH} for t in TASKS]
+    return as_lines([*rows[:-1], {**rows[-1], "model_patch": ""}])
+
+
+def judged(folder: str) -> dict[str, str | bytes]:
+    """Reports of all but the last task; the first was resolved."""
+    return {f"{folder}/{task}/report.json": reported(task, n == 0) for n, task in enumerate(TASKS[:-1])}
+
+
+def archived(model: str) -> dict[str, str | bytes]:
+    """A run of OpenHands' benchmarks: predictions all go by the agent's name, the model stands in the configuration."""
+    meta = {"llm": {"model": model, "api_key": "x"}, "dataset": "acme/set", "max_iterations": 100}
+    logs = judged("logs/run_evaluation/eval_1/OpenHands")
+    files = {"metadata.json": json.dumps(meta), "output.report.json": summary(TASKS), **logs}
+    return {"output.swebench.jsonl": predicted("OpenHands"), **files}
+
+
+TRIALS: dict[str, str | bytes] = {TRIAL.format(task): mini(task) for task in TASKS}
+LOGS = "logs/run_evaluation"
 
 
 @pytest.mark.parametrize(
-    ("run", "name"), [("nightly_4.5_mini", "nightly_4.5_mini"), ("v1", "v1"), ("subset", "other_eval")]
-)
-def test_a_run_report_tells_the_model_of_trials_that_name_none(tmp_path: Path, run: str, name: str) -> None:
-    reports = {
-        f"{run}/run_evaluation/{task}/report.json": json.dumps(
-            {task: {"patch_successfully_applied": True, "resolved": n == 0}}
-        )
-        for n, task in enumerate(TASKS[:-1])
-    }
-    found = known(put(tmp_path / "in", {**reports, f"{run}/acme__coder-1.{name}.json": summary(TASKS)}))
-    assert [(task, outcome) for task, _, outcome, _ in found] == JUDGED
-    assert {m for _, m, _, _ in found} == {MODEL}
-
-
-def test_a_renamed_run_report_is_of_the_predictions_beside_it(tmp_path: Path) -> None:
-    rows = [
-        {"instance_id": t, "model_name_or_path": MODEL, "model_patch": PATCH if t < TASKS[3] else ""} for t in TASKS
-    ]
-    found = known(
-        put(tmp_path / "in", {"run/all.swebench.jsonl": as_lines(rows), "run/all.report.json": summary(TASKS)})
-    )
-    assert [(task, outcome) for task, _, outcome, _ in found] == JUDGED
-    assert {m for _, m, _, _ in found} == {MODEL}
-
-
-def archived(model: str) -> dict[str, str]:
-    """A run of OpenHands' benchmarks: predictions all go by the agent's name, the model stands in the configuration."""
-    rows = [
-        {"instance_id": t, "model_name_or_path": "OpenHands", "model_patch": PATCH if t < TASKS[3] else ""}
-        for t in TASKS
-    ]
-    meta = {"llm": {"model": model, "api_key": "x"}, "dataset": "acme/set", "max_iterations": 100}
-    logs = {
-        f"logs/run_evaluation/eval_1/OpenHands/{task}/report.json": json.dumps(
-            {task: {"patch_exists": True, "patch_successfully_applied": True, "resolved": n == 0, "model": model}}
-        )
-        for n, task in enumerate(TASKS[:-1])
-    }
-    return {
-        "output.swebench.jsonl": as_lines(rows),
-        "metadata.json": json.dumps(meta),
-        "output.report.json": summary(TASKS),
-        **logs,
-    }
-
-
-def test_an_archived_run_is_of_the_model_in_its_configuration(tmp_path: Path) -> None:
-    found = known(put(tmp_path / "in", {f"set/one/{name}": text for name, text in archived(MODEL).items()}))
-    assert [(task, outcome) for task, _, outcome, _ in found] == JUDGED
-    assert {m for _, m, _, _ in found} == {MODEL}
+    ("files", "name", "model"),
+    [
+        # whatever its name, a report is of the evaluation below it
+        (judged(f"{LOGS}/exp-0.2/openai__gpt-5.2"), "openai__gpt-5.2.exp-0.2.json", "openai/gpt-5.2"),
+        (judged(f"{LOGS}/exp-0.2/openai__gpt-5.2"), "final_report.json", "openai/gpt-5.2"),
+        (judged(f"{LOGS}/nightly/plain"), "report.v2.final.json", "plain"),
+        (judged(f"{LOGS}/nightly/plain"), "swe-bench_verified__test__x.json", "plain"),
+        # in a folder beside the trajectories it makes no second attempts
+        *(({**TRIALS, **judged("run/logs")}, f"run/trajs/{place}/{name}", MODEL)
+          for place in ("sb-cli-reports", "reports")
+          for name in ("swe-bench_verified__test__night.json", "acme__coder-1.night.json")),
+        # it tells the model of trials that name none
+        (judged("nightly_4.5_mini/run_evaluation"), "nightly_4.5_mini/acme__coder-1.nightly_4.5_mini.json", MODEL),
+        (judged("v1/run_evaluation"), "v1/acme__coder-1.v1.json", MODEL),
+        (judged("subset/run_evaluation"), "subset/acme__coder-1.other_eval.json", MODEL),
+        # or predictions beside it do, or the configuration
+        ({"run/all.swebench.jsonl": predicted(MODEL)}, "run/all.report.json", MODEL),
+        ({f"set/one/{name}": text for name, text in archived(MODEL).items()}, "set/one/output.report.json", MODEL),
+        # beside trajectories alone it judges them
+        *(({f"run/{task}/{task}.traj.json": mini(task) for task in TASKS}, f"run/{name}", MODEL)
+          for name in ("final.json", "a.b.c.json", "acme__coder-1.nightly.json")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_a_run_report_is_of_the_run_it_lies_in(
+    tmp_path: Path, files: dict[str, str | bytes], name: str, model: str
+) -> None:
+    found = known(put(tmp_path / "in", {**files, name: summary(TASKS)}))
+    is_whole = any(".traj.json" in path for path in files)
+    assert found == [(task, model, outcome, is_whole) for task, outcome in JUDGED]
 
 
 def test_two_archived_runs_under_one_name_are_two_candidates(tmp_path: Path) -> None:
@@ -330,13 +273,6 @@ def test_verdicts_of_swe_bench_pro_judge_the_trials_below(tmp_path: Path) -> Non
     assert found == [
         (names[0], MODEL, "solved", True), (names[1], MODEL, "failed", True), (names[2], None, "failed", False),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["final.json", "a.b.c.json", "acme__coder-1.nightly.json"])
-def test_a_run_report_beside_trajectories_alone_judges_them(tmp_path: Path, name: str) -> None:
-    files = {f"run/{task}/{task}.traj.json": mini(task) for task in TASKS}
-    found = known(put(tmp_path / "in", {**files, f"run/{name}": summary(TASKS)}))
-    assert found == [(task, MODEL, outcome, True) for task, outcome in JUDGED]
 
 
 def test_a_verdict_of_a_task_is_not_lent_to_a_trial_that_names_none(tmp_path: Path) -> None:

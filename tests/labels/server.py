@@ -14,8 +14,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.http_server import Answering, running
 
 Fault = str | int | None
 """A status; `cut` (a connection that breaks), `hang`, `drip` (a byte now and then); None: answered."""
@@ -107,14 +108,12 @@ def serving() -> Iterator[Server]:
     state = Server()
     lock = threading.Lock()
 
-    class Handler(BaseHTTPRequestHandler):
-        wbufsize = -1  # headers and body in one packet
-
-        def do_GET(self) -> None:
+    class Handler(Answering):
+        def do_GET(self) -> None:  # noqa: N802  (as above)
             self.reply(200, json.dumps({"data": state.models}).encode())
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        def do_POST(self) -> None:  # noqa: N802  (the name that http.server calls)
+            body = self.asked()
             with lock:
                 state.requests.append(body)
                 state.headers.append(dict(self.headers))
@@ -127,7 +126,7 @@ def serving() -> Iterator[Server]:
                     state.answered[material(body)] += 1
                 self.reply(200, done)
             elif isinstance(fault, int):
-                self.reply(fault, state.refusal)
+                self.reply(fault, state.refusal, state.retry_after)
             elif fault == "cut":
                 self.close_connection = True
             elif fault == "hang":
@@ -144,33 +143,9 @@ def serving() -> Iterator[Server]:
             else:
                 self.reply(200, fault.encode())
 
-        def reply(self, status: int, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            if status == 429:
-                self.send_header("Retry-After", state.retry_after)
-            if status == 302:
-                self.send_header("Location", "http://127.0.0.1:9/elsewhere")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Quiet."""
-
-    class Quiet(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, *_: object) -> None:
-            """Clients that went away are part of the tests."""
-
-    server = Quiet(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    state.url = f"http://127.0.0.1:{server.server_port}/v1"
-    try:
-        yield state
-    finally:
-        state.released.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with running(Handler) as url:
+        state.url = f"{url}/v1"
+        try:
+            yield state
+        finally:
+            state.released.set()

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from agentsignals.formats import Input
 from agentsignals.formats.claude_code import FORMAT
-from agentsignals.model import Artifact, Step, prices
+from agentsignals.model import Step, prices
+from tests.formats.reading import read_one
 
 MODEL = "claude-opus-4-5-20251101"
 
@@ -29,9 +29,7 @@ def _step(cache_creation: object) -> Step:
         },
     }
     data = json.dumps(record).encode() + b"\n"
-    session = FORMAT.read(
-        [Input(data, Artifact(artifact_id="a", source="s", path="p", format=FORMAT.name, sha256="", bytes=len(data)))]
-    ).sessions[0]
+    session = read_one(FORMAT, data)
     prices.apply(session)
     return session.steps[0]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 CACHE_LIFETIME = timedelta(minutes=5)
 _SYSTEM_TOKENS = 14_000
@@ -22,12 +23,12 @@ class Call:
     cached: int
     output: int
 
-    @property
-    def dollars(self) -> dict[str, float]:
-        """As an agent logs it that prices its calls: everything new is written to the cache."""
+    def logged(self, with_cost: bool) -> dict[str, Any]:
+        """As an agent logs it, and one that prices its calls: everything new is written to the cache."""
         counts = {"input": 3, "output": self.output, "cacheRead": self.cached, "cacheWrite": self.fresh}
         costs = {name: n * _DOLLARS_FOR_A_MILLION[name] / 1e6 for name, n in counts.items()}
-        return {**costs, "total": sum(costs.values())}
+        made: dict[str, Any] = dict(zip(("input", "output", "cache_read", "cache_write"), counts.values(), strict=True))
+        return {**made, "cost": {**costs, "total": sum(costs.values())}} if with_cost else made
 
 
 class Meter:
