@@ -85,9 +85,11 @@ def test_of_several_files_of_one_session_the_largest_counts_and_the_others_say_s
         ({"type": "turn_ended", "status": "aborted", "error": "User aborted"}, [("interrupt", "User aborted")]),
         ({"type": "turn_ended", "status": "error", "error": "boom"}, [("api_error", "boom")]),
         ({"type": "brand_new"}, [("unknown", "brand_new")]),
+        (said("assistant", {"type": "thinking", "text": "hm"}, {"type": "thinking", "thinking": "so", "text": "no"}),
+         [("thinking", "hm"), ("thinking", "so")]),
     ],
-)
-def test_how_a_turn_ended(row: ROW, event: list[tuple[str, str]]) -> None:
+)  # fmt: skip
+def test_how_a_turn_ended_and_what_is_thought(row: ROW, event: list[tuple[str, str]]) -> None:
     assert [(e.kind, e.text) for e in talk(BARE, row).events[1:]] == event
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agentsignals.formats import identify
+from agentsignals.formats import by_name, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.unknown import unread_file
-from tests.formats.reading import claimed
+from tests.formats.reading import claimed, read_one
 
 ID = "01a20945-0000-7000-8000-000000000001"
 START_MS = 1_795_451_853_000
@@ -78,3 +78,12 @@ def test_what_the_model_is_sent_is_named() -> None:
     assert identify(head) is None
     assert named is not None
     assert (named.name, named.reason) == ("grok-build", "not_sessions")
+
+
+def test_the_state_of_the_screen_is_no_unknown_event() -> None:
+    log = Log()
+    log.asks("go")
+    for kind in ("plan", "background_tasks", "available_commands_update", "current_mode_update", "brand_new"):
+        log.update(kind)
+    made = read_one(by_name("grok-build"), log.data())
+    assert [e.text for e in made.events if e.kind == "unknown"] == ["brand_new"]

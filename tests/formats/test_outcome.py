@@ -567,6 +567,11 @@ def test_a_match_holds_one_of_these_words(pattern: str, words: list[str]) -> Non
     assert sorted(words_of(pattern)) == words
 
 
+def test_an_agents_own_words_for_an_error_are_of_a_class_of_all() -> None:
+    named = {kind for profile in profiles() for kind, _ in profile.failures}
+    assert named <= {kind for kind, _ in (*error_words().tool, *error_words().command)}
+
+
 @each_row("pattern", PATTERNS)
 def test_every_pattern_of_an_error_names_its_words(pattern: str) -> None:
     assert all(len(word) >= 3 for word in words_of(pattern)) and words_of(pattern)

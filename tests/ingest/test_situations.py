@@ -777,6 +777,12 @@ THIRD_HARNESSES |= {
         {"run/metadata.json": META, "run/output.jsonl": as_lines([{**evaluated(ONE), "metrics": FREE}])},
         [(ONE, "not_judged", 0.0)], COSTS,
     ),
+    "metrics of another shape": Situation(
+        "sibling of OpenHands/OpenHands#10534",
+        {"run/metadata.json": META, "run/output.jsonl": as_lines([
+            {**evaluated(ONE), "metrics": {"accumulated_cost": 0.5, "token_usages": 7}}])},
+        [(ONE, "not_judged", 1)], OF_TRIALS,
+    ),
     "a benchmark's own results beside lists of verdicts": Situation(
         "sibling of OpenHands/benchmarks PR#215: Terminal-Bench's run has lists of that name, too",
         {"run/a/results.json": terminal("a", True, "unset"),

@@ -31,7 +31,7 @@ from agentsignals.questions.ranking import MORE
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store
 from agentsignals.store.query import rows
-from agentsignals.ui.filter import behind, key_of, sizes
+from agentsignals.ui.filter import Behind, behind, key_of, sizes
 from tests.build import call, say, session, user
 from tests.questions.stores import store_of
 from tests.signals.attempts import trial
@@ -232,6 +232,10 @@ def test_a_key_opens_the_sessions_of_a_number(store: Store) -> None:
     made = behind(store, "study:errors:errors.rate")
     assert made.title == "Tool calls that failed" and set(made.parts) == {"fine-1", EVIL_ID}
     assert made.words("fine-1") == "1 of 3 answered calls"
+    parts = {"some": (1, 3), "all": (3, 3), "of none": (2, 0), "one of one": (1, 1), "none of one": (0, 1)}
+    of_calls, paid = Behind(title="t", of="calls", parts=parts), Behind(title="t", of="", parts=parts, kind="usd")
+    assert [of_calls.words(name) for name in parts] == ["1 of 3 calls", "3 calls", "2 calls", "1 calls", "0 of 1 calls"]
+    assert [paid.words(name) for name in parts] == ["1 of 3 ", "$3.00", "$2.00", "$1.00", "$0.00"]
     classes = behind(store, "study:tools:tools.classes:test")
     assert list(classes.parts) == ["fine-1"] and classes.title == "Tool calls by kind: test"
     attempts = behind(store, "study:errors@eval:errors.rate")

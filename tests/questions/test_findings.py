@@ -24,7 +24,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from agentsignals.questions import ranking as held_apart
 from agentsignals.questions.estimates import clustered_share
-from agentsignals.questions.findings import answer, findings, questions
+from agentsignals.questions.findings import answer, asking, findings, questions
 from agentsignals.questions.findings.cost import CONCENTRATED, COSTLIEST_SHARE, FEWEST_RESULTS, FEWEST_SESSIONS
 from agentsignals.questions.question import Inputs, Versions
 from agentsignals.questions.ranking import (
@@ -774,6 +774,7 @@ def test_what_was_kept_is_printed_as_it_was_when_it_was_computed(
         assert main(["findings", "--store", folder, "--json"]) == 0
         printed.append(capsys.readouterr().out)
     assert "hotspots." in printed[0] and printed[0] == printed[1]
+    assert asking(Store(folder)) == asking(Store(folder), "product") == [] != asking(Store(folder), "eval")
 
 
 @pytest.mark.slow

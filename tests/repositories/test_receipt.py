@@ -157,6 +157,17 @@ def test_a_scan_that_found_nothing_is_a_scan(tmp_path: Path) -> None:
     ]
 
 
+def test_five_commits_are_named_and_the_others_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    story = Story(tmp_path).begun(1)
+    for n in range(6):
+        story.human("app.py", block(f"n{n}", 1))
+        story.commit(f"change {n}")
+    for since, more in (("HEAD~5", ""), ("HEAD~6", "and 1 more commits")):
+        assert main(["receipt", str(story.root), f"{since}..HEAD", "--store", str(tmp_path / "s"), "--quiet"]) == 0
+        told = capsys.readouterr().out
+        assert told.count("change ") == 5 and more in told and ("more commits" in told) is bool(more)
+
+
 @pytest.mark.slow
 def test_a_commit_without_a_session_says_so_and_nothing_else(
     story: tuple[Story, str], capsys: pytest.CaptureFixture[str]

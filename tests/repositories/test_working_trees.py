@@ -11,7 +11,7 @@ from agentsignals.changes.git import Commit
 from agentsignals.changes.worktrees import Naming, Tree, is_generated
 from agentsignals.formats.profile import EDIT_ROLES
 from agentsignals.model import Edit, Session, ToolCall, encode_roles
-from agentsignals.repositories.working_trees import Recorded, activity, links, operations, unlinked
+from agentsignals.repositories.working_trees import Recorded, activity, clocked, links, operations, unlinked
 
 PATCH = """*** Begin Patch
 *** Update File: src/a.py
@@ -45,6 +45,16 @@ def told(arguments: Any, *paths: str, command: str | None = None, via: str = "ed
     edits = [Edit(seq=3, turn=0, thread="main", call_id="c", path=path, op="modify", via=via) for path in paths]  # type: ignore[arg-type]
     session = worked(*edits, command=command, arguments=text, argument_roles=encode_roles(EDIT_ROLES))
     return [(o.kind, o.path, o.old, o.new, o.everywhere, o.to, o.line) for o in operations(session)]
+
+
+@pytest.mark.parametrize(
+    ("started_at", "ended_at", "by_end", "clock"),
+    [(10, 20, False, 10), (10, 20, True, 20), (None, 20, False, 20), (10, None, True, 10), (None, None, False, 1)],
+)
+def test_the_clock_of_a_call_is_of_what_is_known(
+    started_at: int | None, ended_at: int | None, by_end: bool, clock: int
+) -> None:
+    assert [at for at, _ in clocked(worked(started_at=started_at, ended_at=ended_at), by_end)] == [clock]
 
 
 @pytest.mark.parametrize(

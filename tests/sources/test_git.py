@@ -125,7 +125,7 @@ def test_where_git_is_missing_a_folder_with_checkpoints_says_so_and_the_rest_is_
     monkeypatch.setattr("shutil.which", lambda _: None)
     found = {file.uri: file for file in open_source(str(repository.path.parent))}
     lost = found.pop(str(repository.path))
-    assert isinstance(lost, Unreadable) and "git is not installed" in lost.detail
+    assert isinstance(lost, Unreadable) and lost.reason == "unreadable" and "git is not installed" in lost.detail
     assert list(found) == [str(repository.path.parent / "a.jsonl")]
 
 

@@ -174,6 +174,14 @@ def test_the_line_of_the_session_at_work(tmp_path: Path, capsys: pytest.CaptureF
     assert (state["calls"], state["loop"]) == (1, None) and state["cost_usd"] > 0
 
 
+@pytest.mark.parametrize(("later", "code"), [(19, 0), (20, 1)])
+def test_of_the_twenty_files_that_changed_last_one_is_a_transcript(later: int, code: int, tmp_path: Path) -> None:
+    os.utime(written(tmp_path / "work.jsonl", 1), (1, 1))
+    for n in range(later):
+        (tmp_path / f"{n}.txt").write_text("no trace")
+    assert main(["watch", str(tmp_path), "--once"]) == code
+
+
 def test_what_is_no_transcript_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes.txt").write_text("no trace")
     assert main(["watch", str(tmp_path), "--once"]) != 0
