@@ -242,6 +242,19 @@ def test_a_person_labels_goes_back_skips_and_goes_on_later(
     }
 
 
+def test_labels_that_the_file_has_are_adopted_and_counted(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, both = tmp_path / "settle.jsonl", {"ann": "NEUTRAL", "ben": "NEUTRAL"}
+    rows = [GoldRow(session_id=session_id(0), turn=1, label="NEUTRAL", by_labeller=both)]
+    gold.write(path, [*rows, GoldRow(session_id=session_id(0), turn=2, by_labeller={**both, "ben": "POSITIVE"})])
+    sit(monkeypatch, "q")
+    assert main(["annotate", "sentiment", "--as", "eva", "--gold", str(path), "--store", str(store.folder)]) == 0
+    told = capsys.readouterr().out
+    assert "agreed      1 with equal labels of both were adopted" in told and "left        1" in told
+    assert labelled(store, "human:eva") == {(session_id(0), 0): "NEUTRAL"}
+
+
 def test_undo_before_anything_is_no_harm(
     store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

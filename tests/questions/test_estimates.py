@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from agentsignals.questions.estimates import clustered_share, count, median_interval, ruled, table
+from agentsignals.questions.estimates import clustered_share, count, median_interval, ruled, table, top_sessions
 from agentsignals.stats.intervals import clustered, share_interval, wilson
 
 SIX = [("a", 1, 2), ("b", 3, 4), ("c", 0, 4), ("d", 2, 2), ("e", 1, 3), ("f", 1, 1)]
@@ -16,6 +16,12 @@ SIX = [("a", 1, 2), ("b", 3, 4), ("c", 0, 4), ("d", 2, 2), ("e", 1, 3), ("f", 1,
 def test_the_order_of_the_parts_and_how_a_place_is_cut_up_change_nothing() -> None:
     cut = [("e", 0, 2), *reversed(SIX[:4]), ("e", 1, 1), SIX[5]]
     assert clustered(cut) == clustered(SIX)
+
+
+def test_the_largest_parts_of_a_total_come_first_however_small() -> None:
+    parts = [("f", 0.1), ("e", 0.1), ("a", 0.2), ("c", 3.0), ("b", 0.5), ("d", 0.3), ("a", 0.5), ("none", 0.0)]
+    assert top_sessions(parts) == ("c", "a", "b", "d", "e")
+    assert top_sessions([("a", 0.0)]) == top_sessions([]) == ()
 
 
 def test_what_is_left_of_a_share_has_the_mirrored_interval() -> None:

@@ -16,6 +16,7 @@ from msgspec import structs
 from agentsignals.changes import git as objects
 from agentsignals.cli import main
 from agentsignals.cli.repositories import rules_text
+from agentsignals.ingest import pipeline
 from agentsignals.ingest.collection import repository_rules
 from agentsignals.model import Session
 from agentsignals.repositories.rule_exposure import reads
@@ -31,6 +32,7 @@ from agentsignals.repositories.rule_report import (
 )
 from tests import claude
 from tests.build import Part, call, event, say, session, user
+from tests.claude import Log
 from tests.git_repositories import git
 from tests.repositories.story import Story
 
@@ -406,6 +408,20 @@ def test_an_instruction_file_is_hostile_text(history: History) -> None:
     text = rules_text(made)
     assert "\x1b" not in text and "\u202e" not in text
     assert "<script>" not in rules_text(made, as_markdown=True)
+
+
+def test_sessions_in_and_below_the_folder_of_a_repository_are_its_own(tmp_path: Path) -> None:
+    story = Story(tmp_path / "one")
+    story.put("CLAUDE.md", RULE)
+    story.commit("base")
+    (tmp_path / "in").mkdir()
+    for n, cwd in enumerate((story.root, story.root / "src", f"{story.root}-old")):
+        log = Log(f"s{n}", name=f"n{n}", cwd=str(cwd))
+        log.user("go")
+        log.say("done")
+        (tmp_path / "in" / f"{n}.jsonl").write_bytes(log.data())
+    pipeline.analyze([str(tmp_path / "in")], tmp_path / "store", jobs=1)
+    assert repository_rules(str(story.root), tmp_path / "store", jobs=1).sessions == 2
 
 
 @pytest.mark.slow

@@ -100,7 +100,11 @@ def test_hostile_candidates_stay_text_and_what_is_not_there_is_said(server: Serv
 
 
 @pytest.mark.parametrize("key", ["compare:", "compare:reward:model_id:known:nobody", "compare:reward:model_id:all:old"])
-def test_a_key_of_no_candidate_is_refused(store: Store, key: str) -> None:
+def test_a_key_of_no_candidate_is_refused_and_one_of_what_is_known_tells_solved_from_failed(
+    store: Store, key: str
+) -> None:
+    known = behind(store, compare_key("reward", ["model_id"], "known", "old")).parts
+    assert {outcome for outcome, _ in known.values()} == {0.0, 1.0}
     with pytest.raises(AgentSignalsError):
         behind(store, key)
 

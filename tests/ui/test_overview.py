@@ -407,6 +407,8 @@ def _asked(varied: Store, **words: str) -> tuple[Filter, str]:
         ({"missing": "time"}, "d"),
         ({"missing": "model;time"}, "d"),
         ({"missing": "outcome"}, "abcd"),
+        ({"where": "user.place=me/tools"}, "ab"),
+        ({"where": "user.place!=me/tools"}, "c"),
         ({"where": "user.tool_error_rate>=0.5"}, "a"),
         ({"where": "user.tool_error_rate>=0.75"}, "a"),
         ({"where": "user.tool_error_rate>0.75"}, ""),

@@ -334,6 +334,8 @@ def test_a_value_is_explained_with_its_place_its_rule_its_events_and_how_often_i
         assert re.search(r"agreement|Against planted cases: the same for \d+% \d+–\d+% of \d+", words(outcome))
         assert 'href="/session/odd/explain/user.output_applied"' in outcome
         assert "1 of 1 product" not in words(outcome), "alone among its like says nothing"
+        turns = page(server, "/session/odd/explain/chat.turns_per_session")
+        assert 'href="/session/odd/raw/0"' in turns, "an event beside evidence that is none"
 
 
 def test_what_is_of_other_sessions_is_not_explained(server: Server) -> None:
