@@ -21,7 +21,7 @@ from agentsignals.signals import Measured, Signal, catalog
 from agentsignals.signals.catalog import Result, as_bound, catalogue, measure, plan, with_needs
 from agentsignals.store import PLACE, Store, disk, shards
 from agentsignals.store.disk import StoredFile
-from agentsignals.store.parquet import SignalRows, signal_rows, signal_table
+from agentsignals.store.parquet import SignalRows, of_sessions, signal_rows, signal_table
 from agentsignals.views.history import (
     History,
     SessionSummary,
@@ -230,20 +230,19 @@ def measure_places(store: Store) -> tuple[int, StoredFile | None]:
     """Compute where each session lies and write it. Return what the index records: the run, and the file."""
     manifest, place = store.manifest, catalogue()["place"]
     lies = places_of(store, keep=True)
-    rows: dict[tuple[Context, str | None, str | None], SignalRows] = {}
 
     def tables() -> Iterator[Any]:
         for shard in _of_shards(store, shard_sites, keep=True):
-            yield signal_table([value_of(*session) for session in shard.sessions if place.applies_to(session[1])])
+            there = [session for session in shard.sessions if place.applies_to(session[1])]
+            values: dict[tuple[Context, str | None, str | None], int] = {}
+            which = [values.setdefault((context, repo, cwd), len(values)) for _, context, repo, cwd in there]
+            yield of_sessions(signal_table([value_at(*site) for site in values]), which, [i for i, *_ in there])
 
-    def value_of(session_id: str, context: Context, repo: str | None, cwd: str | None) -> SignalRows:
-        row = rows.get((context, repo, cwd))
-        if row is None:
-            history = History(place=lies[context].get(site_id(repo, cwd)), known_until=0, known_since=0)
-            session = Session(session_id=session_id, context=context, format="", agent="", artifact_id="")
-            results = measure(SessionView(session), None, history, frozenset(("place",)))
-            row = rows[context, repo, cwd] = signal_rows(session, results)
-        return msgspec.structs.replace(row, session_id=session_id)
+    @cache
+    def value_at(context: Context, repo: str | None, cwd: str | None) -> SignalRows:
+        history = History(place=lies[context].get(site_id(repo, cwd)), known_until=0, known_since=0)
+        session = Session(session_id="", context=context, format="", agent="", artifact_id="")
+        return signal_rows(session, measure(SessionView(session), None, history, frozenset((place.name,))))
 
     manifest.run += 1
     manifest.places = shards.write_corpus_values(store.folder, f"places.{manifest.run}.parquet", tables())

@@ -597,6 +597,7 @@ little."""
 SMALL_BYTES = 4 * 1024 * 1024
 """Up to this size files are read in this process: they need little memory, and a worker that is not forked takes 0.7 s
 of CPU to start."""
+_SEEN_A_TICK = 100
 _AT_ONCE = 4096
 """Files that are recognised together: until then more than their index entry is kept."""
 _FILE_BYTES = 32 * 1024
@@ -671,7 +672,8 @@ def make_plan(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
                 changed[listed.uri] = listed
                 if len(changed) >= _AT_ONCE:
                     take_changed()
-            tick(len(plan.seen))
+            if not len(plan.seen) % _SEEN_A_TICK:
+                tick(len(plan.seen))
     if broken:
         changed |= {f.uri: f for f in _held_by(broken, manifest, set(plan.seen))}
     take_changed()

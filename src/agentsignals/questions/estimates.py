@@ -165,7 +165,7 @@ def top_sessions(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:
     """Return the sessions with the largest parts of a sum over (session, part)."""
     sessions, numbers = zip(*held, strict=True) if (held := list(parts)) else ((), ())
     counted = nonzero_sums(sessions, numbers)
-    largest = sorted(counted.values(), reverse=True)[:TOP_SESSIONS]
+    largest = nlargest(TOP_SESSIONS, counted.values())
     # Of many sessions, equal ones above all, only those that may be among the first are put in order.
     most = {session_id: part for session_id, part in counted.items() if part > 0 and part > largest[-1]}
     as_much = [session_id for session_id, part in counted.items() if part == largest[-1] > 0]
@@ -206,11 +206,11 @@ def ruled(parts: Iterable[tuple[str, float]]) -> Ruled | None:
 
 
 def _ruled_sum(parts: Iterable[float]) -> Ruled | None:
-    counted = [part for part in parts if part > 0]
+    counted = sorted([part for part in parts if part > 0])
     total = fsum(counted)
     few = max(1, int(_LARGEST * len(counted)))
-    part = fsum(nlargest(few, counted))
-    middle = median(sorted(counted))
+    part = fsum(counted[-few:])
+    middle = median(counted)
     if middle is None or part <= RULED * total:
         return None
     return Ruled(few, part, part / total, middle, len(counted))

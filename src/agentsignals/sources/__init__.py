@@ -280,7 +280,7 @@ def _listed(files: Iterator[RawFile | Unreadable], spec: str) -> Iterator[RawFil
 def _sound(file: RawFile | Unreadable) -> RawFile | Unreadable:
     if isinstance(file, Unreadable):
         return replace(file, uri=storable_text(file.uri), spec=storable_text(file.spec))
-    if file.spec.isascii() and (file.session_hint or "").isascii() and (file.repo_hint or "").isascii():
+    if not (file.session_hint or file.repo_hint) and file.spec.isascii():
         return file
     hints = [None if hint is None else storable_text(hint) for hint in (file.session_hint, file.repo_hint)]
     return replace(file, spec=storable_text(file.spec), session_hint=hints[0], repo_hint=hints[1])

@@ -14,7 +14,9 @@ import msgspec
 
 from agentsignals.formats import homes
 from agentsignals.sources import (
+    DATABASE_SUFFIXES,
     MACHINE_ERRNOS,
+    SIDECAR_SUFFIXES,
     RawFile,
     Source,
     Unreadable,
@@ -120,6 +122,9 @@ def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:
     while left:
         path, is_folder, is_link = left.pop()
         if not is_folder:
+            if not (is_link or links.caches or path.endswith(_OF_DATABASES)):  # as nearly all files are
+                yield _file(path, spec)
+                continue
             if links.repeat(path, is_link):
                 yield Unreadable(uri_of(path), spec, REPEATED_FILE)
                 continue
@@ -200,6 +205,7 @@ class Links:
 
 
 _NAME = attrgetter("name")
+_OF_DATABASES = (*DATABASE_SUFFIXES, *SIDECAR_SUFFIXES)
 
 
 def _files(path: str, spec: str) -> Iterator[RawFile | Unreadable]:

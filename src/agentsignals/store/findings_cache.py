@@ -11,6 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import msgspec
 from msgspec import Struct
@@ -28,7 +29,6 @@ FEW = 0.02
 findings are recomputed every twentieth prompt."""
 KINDS = ("findings", "spending")
 _OF = ".files"
-_MARK = 8
 _PROCESS = f"{os.getpid()} {time.time_ns()}"
 
 
@@ -64,17 +64,17 @@ class _Files(Struct):
     """State of the files that findings were computed from."""
 
     surroundings: str
-    files: bytes
-    """A mark of each trace as it was read, concatenated."""
+    files: set[int]
+    """A mark of each trace as it was read."""
 
 
 def _files(store: Store) -> _Files:
-    marks = (
-        hashlib.blake2b(f"{uri}|{e.bytes}|{e.stamp}|{e.parser}".encode("utf-8", "surrogateescape"), digest_size=_MARK)
+    marks = {
+        crc32(uri.encode("utf-8", "surrogateescape")) << 32 | crc32(b"%d|%d|%d" % (e.bytes, e.stamp or 0, e.parser))
         for uri, e in store.manifest.stamps().items()
         if e.is_trace
-    )
-    return _Files(_mark(_surroundings(store)), b"".join(mark.digest() for mark in marks))
+    }
+    return _Files(_mark(_surroundings(store)), marks)
 
 
 def read(store: Store, context: str, kind: str = "findings") -> bytes | None:
@@ -101,9 +101,8 @@ def recent(store: Store, context: str) -> tuple[bytes, int] | None:
     except (OSError, ValueError):  # none; or removed, or damaged
         return None
     now = _files(store)
-    before, after = ({f.files[n : n + _MARK] for n in range(0, len(f.files), _MARK)} for f in (then, now))
-    changed = len(after - before)
-    is_near = now.surroundings == then.surroundings and changed <= FEW * len(after) and len(before - after) <= changed
+    changed, gone = len(now.files - then.files), len(then.files - now.files)
+    is_near = now.surroundings == then.surroundings and changed <= FEW * len(now.files) and gone <= changed
     return (made, changed) if is_near else None
 
 

@@ -367,6 +367,13 @@ def signal_rows(session: Session | None, results: list[Result]) -> SignalRows:
     )
 
 
+def of_sessions(values: pa.Table, which: Sequence[int], session_ids: Sequence[str]) -> pa.Table:
+    """Return a row a session: those of `values` with these numbers, as the sessions' own."""
+    at, ids = values.schema.get_field_index("session_id"), array(session_ids, pa.string())
+    rows = call_function("take", [values, pa.array(which, pa.int32())])
+    return rows.set_column(at, values.schema.field(at), ids)
+
+
 def signal_table(rows: Sequence[SignalRows]) -> pa.Table:
     """Return the table of these values, in their order."""
     schema = SCHEMAS["signals"]

@@ -5,6 +5,7 @@ A finding is declared as `NAME_FINDING = Question(...)` in a file of this folder
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property, partial
@@ -48,7 +49,7 @@ from agentsignals.questions.sql import (
     unjudged,
     with_place,
 )
-from agentsignals.redaction import redacted_in
+from agentsignals.redaction import Redactor, with_texts
 from agentsignals.store import Store, findings_cache
 from agentsignals.store.index import SCHEMA_VERSION, main_context
 from agentsignals.store.query import (
@@ -356,10 +357,22 @@ def findings(
     frame = replace(frame, totals=_TOTALS.function(reader.inputs(_TOTALS)))
     if context == "eval":
         frame = replace(frame, resolved=compare.resolved_groups(reader.inputs(_RESOLVED)))
-    made: Findings = redacted_in(replace(frame, answers=ranked_answers(candidates, bounds), bounds=bounds))
+    made = _without_secrets(replace(frame, answers=ranked_answers(candidates, bounds), bounds=bounds))
     if is_usual:
         findings_cache.write(store, context, msgspec.json.encode(made))
     return made
+
+
+_IDS = re.compile(r"((?:'[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}', ){8,})")
+"""Lists of session ids in SQL, which may hold thousands. No id of this form is a secret."""
+
+
+def _without_secrets(made: Findings) -> Findings:
+    mask = Redactor(pseudonyms=False).text
+    parted: Findings = with_texts(
+        made, lambda text: "".join(part if n % 2 else mask(part) for n, part in enumerate(_IDS.split(text)))
+    )
+    return parted
 
 
 def asking(store: Store, context: str | None = None) -> list[Question]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from heapq import nsmallest
-from itertools import compress
+from itertools import repeat
 from math import ceil, fsum
 from statistics import median
 from typing import NamedTuple
@@ -96,17 +96,15 @@ def expensive_projects(inputs: Inputs) -> list[Answer]:
     # Whether a session costs more than the middle one: a few that go on without end decide nothing.
     middle = median(cost.values())
     parts = [(session_id, float(usd > middle), 1.0) for session_id, usd in cost.items()]
-    paid = {cause: [usd.get(s, 0.0) for s in cost] for cause, usd in inputs.paid.items() if usd}
     made = []
     for contrast in contrasts(parts, inputs.rows["sessions"], ("place",)):
         sides, n = (contrast.in_group, contrast.in_rest), len(contrast.in_group)
         here, there = (fsum(cost[s] for s in side) / len(side) for side in sides)
         size = (here - there) * n
         # The cause of which a session here pays most more than one elsewhere.
-        chosen = [[session_id in side for session_id in cost] for side in sides]
         more: defaultdict[str, float] = defaultdict(float)
-        for cause, usd in paid.items():
-            mean, rest = (fsum(compress(usd, is_in)) / len(side) for side, is_in in zip(sides, chosen, strict=True))
+        for cause, usd in inputs.paid.items():
+            mean, rest = (fsum(map(usd.get, side, repeat(0.0))) / len(side) for side in sides)
             if mean or rest:
                 more["re-sent context" if cause in CARRIED else CAUSES[cause]] += mean - rest
         most = max(more, key=lambda words: (more[words], words), default="")
