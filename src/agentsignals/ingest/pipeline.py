@@ -11,7 +11,7 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -33,6 +33,7 @@ from agentsignals.ingest.plan import (
     versions_by_format,
 )
 from agentsignals.model import Artifact, Session
+from agentsignals.model.lazy import without_threads
 from agentsignals.model.prices import own_prices
 from agentsignals.model.registry import may_have_plugins
 from agentsignals.sources import RawFile, Unreadable, nonblocking, read, storable_text
@@ -377,10 +378,11 @@ def _measure(
 ) -> dict[str, int]:
     """Compute values of signals that somebody asks for (paths; None: of all) where they are not computed. Shards with
     stale values are measured anew: those that lack a value asked for; without a question, all."""
-    from agentsignals.ingest import corpus_signals  # noqa: PLC0415  (nothing of this is needed when all is known)
-    from agentsignals.ingest import measure as measuring  # noqa: PLC0415
-    from agentsignals.ingest.shard import first_versions, signal_versions  # noqa: PLC0415  (loads every signal)
-    from agentsignals.store.shards import MOST_FILES  # noqa: PLC0415  (pyarrow is loaded when something is written)
+    with without_threads():
+        from agentsignals.ingest import corpus_signals  # noqa: PLC0415  (nothing of this is needed when all is known)
+        from agentsignals.ingest import measure as measuring  # noqa: PLC0415
+        from agentsignals.ingest.shard import first_versions, signal_versions  # noqa: PLC0415  (loads every signal)
+        from agentsignals.store.shards import MOST_FILES  # noqa: PLC0415  (pyarrow loads when something is written)
 
     manifest, held = store.manifest, store.manifest.shards
     now, across_now = signal_versions(), corpus_signals.corpus_versions()
@@ -514,7 +516,7 @@ def _read(  # noqa: PLR0913  (options of a run)
     """Read the plan's shards and commit each as it comes. Return numbers of files decoded and sessions left out."""
     if not plan.shards:
         return 0, 0
-    with _without_threads():
+    with without_threads():
         from agentsignals.ingest.engine import ENGINES, heard  # noqa: PLC0415  (not needed when nothing changed)
         from agentsignals.ingest.shard import (  # noqa: PLC0415
             ShardTask,
@@ -582,21 +584,6 @@ def _read(  # noqa: PLR0913  (options of a run)
     finally:
         store.sweep()  # no worker is left; what one that was ended had begun is removed
     return parsed, excluded
-
-
-@contextmanager
-def _without_threads() -> Iterator[None]:
-    """pyarrow loads NumPy, whose OpenBLAS would start threads: none while this context lasts, so that workers can be
-    forked."""
-    name = "OPENBLAS_NUM_THREADS"
-    if name in os.environ:
-        yield
-        return
-    os.environ[name] = "1"
-    try:
-        yield
-    finally:
-        del os.environ[name]
 
 
 def _finish(store: Store, other_files: dict[str, ArtifactEntry], is_much: bool) -> None:

@@ -1,10 +1,12 @@
-"""Lazily compiled patterns, cached properties, and release of memory maps."""
+"""Lazily compiled patterns, cached properties, NumPy without threads, and release of memory maps."""
 
 from __future__ import annotations
 
 import mmap
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar, cast
 
 _NAMES = tuple(name for name in dir(re.Pattern) if not name.startswith("_"))
@@ -46,6 +48,22 @@ class once(Generic[_Made]):  # noqa: N801  (used like `property`)
     def __get__(self, view: Any, owner: type[Any]) -> _Made:
         made = view.__dict__[self._name] = self._make(view)  # found there from now on, before this is asked
         return made
+
+
+@contextmanager
+def without_threads() -> Iterator[None]:
+    """Load NumPy, also by way of pyarrow, without the threads of its OpenBLAS. They wait for each other in busy loops:
+    on a busy machine a QR of 1,000 rows took 4 s of CPU instead of 0.2, with the same digits. A process with one thread
+    can be forked."""
+    name = "OPENBLAS_NUM_THREADS"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[name]
 
 
 EVERY_BYTES = 4 * 1024 * 1024

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from agentsignals.errors import install_command
 from agentsignals.model import Absent
+from agentsignals.model.lazy import without_threads
 from agentsignals.stats.intervals import SEED
 
 MOST = 4000
@@ -134,7 +135,8 @@ def naming_words(texts: Sequence[str], of: Sequence[int], many: int, places: Seq
 
 def _has_numpy() -> bool:
     try:
-        import numpy  # noqa: F401, PLC0415  (pyarrow loads it where it is installed; this package does without)
+        with without_threads():
+            import numpy  # noqa: F401, PLC0415  (pyarrow loads it where it is installed; this package does without)
     except ImportError:
         return False
     return True

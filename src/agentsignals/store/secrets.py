@@ -24,6 +24,7 @@ from msgspec import Struct, field
 
 from agentsignals import private_files
 from agentsignals.errors import StoreError
+from agentsignals.model.lazy import without_threads
 from agentsignals.redaction import Redactor
 from agentsignals.redaction.known import KnownSecrets, is_searched
 from agentsignals.redaction.personal import KEY_BYTES
@@ -116,7 +117,8 @@ def record_ids(store: Store, sessions: Collection[str]) -> set[str]:
 
 def _collected(store: Store, shard: str, wanted: _Rows | None) -> tuple[_Rows, frozenset[str]]:
     """Return the rows of a shard that give secrets away, and the secrets. `wanted`: rows known to do so."""
-    from agentsignals.store import parquet  # noqa: PLC0415  (pyarrow is loaded when something leaves)
+    with without_threads():
+        from agentsignals.store import parquet  # noqa: PLC0415  (pyarrow is loaded when something leaves)
 
     redactor, rows = Redactor(pseudonyms=False), _Rows()
     for table, columns in _COLUMNS.items():

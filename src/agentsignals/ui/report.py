@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from agentsignals.errors import BaselineError, StoreError
 from agentsignals.questions import baseline as baselines
@@ -181,14 +182,12 @@ def _counted(section: Section) -> list[tuple[str, str]]:
     the command line would not find it."""
     if section.study not in studies():
         return []
-    marks = [(chart.id, mark_names(chart.marks)) for chart in section.charts]
+    rows = [(table.id, row_names(replace(table, rows=table.rows[:1]))) for table in section.tables[:1]]
+    marks = [(chart.id, mark_names(chart.marks[:1])) for chart in section.charts[:1]]
     return [
         *[("", finding.id) for finding in section.findings[:1]],
-        *[("of a row, by its first cells,", f"{table.id}:{row_names(table)[0]}") for table in section.tables[:1]],
-        *[
-            ("of a bar, a cell or a point, by its name and where it stands,", f"{chart}:{names[0]}")
-            for chart, names in marks[:1]
-        ],
+        *[("of a row, by its first cells,", f"{table}:{name}") for table, (name,) in rows],
+        *[("of a bar, a cell or a point, by its name and where it stands,", f"{c}:{name}") for c, (name,) in marks],
     ]
 
 
