@@ -12,19 +12,14 @@ from agentsignals.ingest.measure import explain
 from agentsignals.model import SESSION_TOTAL, Session
 from agentsignals.model.prices import apply
 from agentsignals.store import Store
-from agentsignals.store.query import rows as asked
 from agentsignals.store.tables import totals
 from tests.claude import SESSION, Log
 from tests.formats import pi_entries
 from tests.formats.copilot_events import event, metrics, one, says, shutdown, start
 from tests.model.test_prices import step
+from tests.questions.stores import rows_of as ask
 
 USED = {"input_tokens": 10, "output_tokens": 100, "cache_read_input_tokens": 1000, "cache_creation_input_tokens": 200}
-
-
-def ask(store: Path, question: str) -> list[dict[str, Any]]:
-    names, found = asked(Store(store), question)
-    return [dict(zip(names, row, strict=True)) for row in found]
 
 
 def answers(log: Log, **usage: object) -> None:

@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -30,6 +29,8 @@ from tests.build import session, user
 from tests.claude import Log
 from tests.questions.stores import store_of
 from tests.signals.attempts import graded, trial
+from tests.verbs import printed as say
+from tests.verbs import printed_json as ask
 
 CONTRACT = {
     "artifacts": "artifact_id source path format sha256 bytes records skipped skipped_reasons",
@@ -55,17 +56,6 @@ def store(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
     shutil.copytree(demo_folder / "corpus", folder / "corpus")
     return shutil.copytree(demo_folder / "store", folder / "store")
-
-
-def ask(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
-    """A verb's JSON document; nothing else may be on stdout."""
-    assert main([*map(str, arguments), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
-def say(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    assert main([*map(str, arguments)]) == 0
-    return capsys.readouterr().out
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict[str, str]]:
@@ -290,8 +280,7 @@ def test_inventory_filters(capsys: pytest.CaptureFixture[str]) -> None:
     assert {r["path"] for r in ask(capsys, "inventory", "repetition")} >= {"dynamics.repetition_rate"}
     assert all(r["context"] in ("eval", "both") for r in ask(capsys, "inventory", "--context", "eval"))
     assert all(r["high_value"] for r in ask(capsys, "inventory", "--high-value"))
-    assert main(["inventory", "--status", "nonsense", "--json"]) == 2
-    assert "needs a judge" in json.loads(capsys.readouterr().out)["error"]["hint"]
+    assert "needs a judge" in ask(capsys, "inventory", "--status", "nonsense", code=2)["error"]["hint"]
 
 
 def test_sessions_takes_a_condition_and_a_limit(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -409,8 +398,7 @@ def test_a_format_says_what_it_rests_on_and_which_versions_were_met(
     assert {name: sum(row["met"].values()) for name, row in by_name.items() if row["met"]} == counted
     one = ask(capsys, "formats", "swival", "--store", tmp_path / "none")
     assert (one["rests_on"], one["met"], len(one["material"])) == ("package", {}, 1)
-    assert main(["formats", "claude-code", "--store", str(store)]) == 0
-    told = capsys.readouterr().out
+    told = say(capsys, "formats", "claude-code", "--store", store)
     assert "real        856 sessions" in told and "home        ~/.claude/projects" in told and "limits  " in told
     code, error = refused(capsys, "formats", "nobody", "--store", store)
     assert (code, error["kind"]) == (2, "format")

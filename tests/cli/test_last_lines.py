@@ -23,6 +23,7 @@ from agentsignals.store.query import rows
 from tests.build import call, session, user
 from tests.claude import Log
 from tests.questions.stores import store_of
+from tests.verbs import printed, printed_json
 
 HOSTILE = "it's; DROP TABLE x; --\x1b[31m"
 
@@ -189,10 +190,8 @@ def test_the_verb_computes_what_a_query_names_and_keeps_contexts_apart(
     attempts = [session(user("go"), session_id=f"e{k}", context="eval") for k in range(6)]
     store = store_of(tmp_path, *circling(6), *attempts)
     sql = "SELECT DISTINCT context FROM findings"
-    assert main(["query", sql, "--store", str(tmp_path), "--json"]) == 0
-    assert {"context": "product"} in json.loads(capsys.readouterr().out)
-    assert main(["query", sql, "--store", str(tmp_path), "--json", "--context", "eval"]) == 0
-    assert {"context": "product"} not in json.loads(capsys.readouterr().out)
+    assert {"context": "product"} in printed_json(capsys, "query", sql, "--store", tmp_path)
+    assert {"context": "product"} not in printed_json(capsys, "query", sql, "--store", tmp_path, "--context", "eval")
     assert any("--context eval" in line for line in last_lines(store, summary_of(store)[1]).splitlines())
 
 
@@ -257,13 +256,13 @@ def test_alone_it_reads_this_machine_and_says_what_to_type_next(
     out, err = capsys.readouterr()
     assert out.startswith("read claude-code: 1 session; store ") and "\nnext: agentsignals findings\n" in out
     assert err == "", "no progress where no terminal is"
-    assert main(["--json", "--store", str(machine / "other")]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = printed_json(capsys, "--store", machine / "other")
     assert document["agents"] == ["claude-code"] and document["findings"]["sessions"] == 1
     assert (machine / "other" / "index.sqlite").exists() and document["read"]["parsed"] == 1
     shutil.rmtree(machine / ".claude")
-    assert main([]) == 0
-    assert capsys.readouterr().out.startswith("no agent's logs were found on this machine; store ")
+    assert printed(
+        capsys,
+    ).startswith("no agent's logs were found on this machine; store ")
 
 
 def test_alone_with_a_word_it_is_refused(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -280,9 +279,7 @@ def test_analyze_ends_with_them(
     log.say("done")
     (tmp_path / f"{log.session}.jsonl").write_bytes(log.data())
     store = shutil.copytree(made.folder, tmp_path / "store")
-    assert main(["analyze", str(tmp_path / f"{log.session}.jsonl"), "--store", str(store), "--quiet"]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "analyze", tmp_path / f"{log.session}.jsonl", "--store", store, "--quiet")
     assert "\n\n13 sessions" in out and "\n1. " in out and "\nnext: agentsignals findings --store" in out
-    assert main(["analyze", str(tmp_path / f"{log.session}.jsonl"), "--store", str(store), "--quiet", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = printed_json(capsys, "analyze", tmp_path / f"{log.session}.jsonl", "--store", store, "--quiet")
     assert document["findings"]["answers"] and document["artifacts"] == 1

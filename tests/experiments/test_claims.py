@@ -24,6 +24,7 @@ from tests import sentiment_data
 from tests.build import call, session, user
 from tests.hub_server import DataSet, Hub, hub
 from tests.questions.stores import store_of
+from tests.verbs import printed, printed_json
 
 __all__ = ["hub"]
 
@@ -247,8 +248,7 @@ def test_a_file_that_holds_no_claims_is_refused_with_a_reason(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "claims.yaml").write_text(text, "utf-8")
-    assert main(["replicate", "claims.yaml", "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["error"]["kind"] == "claims"
+    assert printed_json(capsys, "replicate", "claims.yaml", code=1)["error"]["kind"] == "claims"
     assert [p.name for p in tmp_path.iterdir()] == ["claims.yaml"]
 
 
@@ -300,8 +300,7 @@ def test_the_verb_says_a_reason_why_claims_are_untestable_once(
 def test_the_verb_takes_the_store_that_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = store_of(tmp_path / "store", session(user("hello there")))
     (tmp_path / "c.yaml").write_text("claims: [{id: c, expected: 1, query: SELECT count(*) FROM sessions}]", "utf-8")
-    assert main(["replicate", str(tmp_path / "c.yaml"), "--store", str(store.folder)]) == 0
-    assert "1 pass" in capsys.readouterr().out
+    assert "1 pass" in printed(capsys, "replicate", tmp_path / "c.yaml", "--store", store.folder)
     assert main(["replicate", str(tmp_path / "c.yaml"), "--store", str(tmp_path / "none")]) == 1
 
 

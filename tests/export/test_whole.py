@@ -24,6 +24,7 @@ from agentsignals.store.tables import NAMES, OF_REPOSITORIES
 from tests.golden import SAMPLES
 from tests.hub_server import DataSet, Hub, conversation, hub
 from tests.repositories.story import Story, block
+from tests.verbs import printed_json
 
 __all__ = ["hub"]
 
@@ -47,8 +48,7 @@ def store(tmp_path: Path) -> Path:
 
 def exported(capsys: pytest.CaptureFixture[str], store: Path, to: str, *arguments: str) -> tuple[Path, dict[str, Any]]:
     out = store.parent / f"out-{to}-{len(list(store.parent.iterdir()))}"
-    assert main(["export", "--to", to, "-o", str(out), "--store", str(store), "--quiet", "--json", *arguments]) == 0
-    return out, json.loads(capsys.readouterr().out)
+    return out, printed_json(capsys, "export", "--to", to, "-o", out, "--store", store, "--quiet", *arguments)
 
 
 def every_text(folder: Path) -> bytes:
@@ -280,8 +280,7 @@ def test_what_went_out_comes_back_through_a_hub(hub: Hub, store: Path, capsys: p
     out, _ = exported(capsys, store, "hub", "--license", "mit", "--no-redact")
     files = {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*") if p.is_file()}
     hub.sets["me/mine"] = DataSet(files, tags=["format:agent-traces"], cardData={"license": "mit"})
-    assert main(["discover", "hub", "--json", "--license", "mit"]) == 0
-    assert [d["name"] for d in json.loads(capsys.readouterr().out)] == ["me/mine"]
+    assert [d["name"] for d in printed_json(capsys, "discover", "hub", "--license", "mit")] == ["me/mine"]
     back = store.parent / "back"
     summary = pipeline.analyze(["hub:me/mine"], back, jobs=1)
     asked = "SELECT session_id, turn, text FROM turns ORDER BY ALL"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from agentsignals.formats import Format, Input, identify
@@ -13,6 +15,24 @@ from agentsignals.model import Artifact, Session
 def lines(*rows: Any) -> bytes:
     """JSON Lines. A row that is text stays as it is."""
     return "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows).encode()
+
+
+def as_bytes(content: Any) -> bytes:
+    """Bytes and texts as they are, any other value as JSON."""
+    return (
+        content
+        if isinstance(content, bytes)
+        else (content if isinstance(content, str) else json.dumps(content)).encode()
+    )
+
+
+def placed(folder: Path, files: Mapping[str, Any]) -> Path:
+    """Write files by their path below a folder."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(as_bytes(content))
+    return folder
 
 
 def given(content: Any, format_name: str, path: str = "a", hint: str | None = None) -> Input:

@@ -5,14 +5,12 @@ Whose words a text is, and all else that one file shows, is in `claude-code` and
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentsignals.cli import main
 from agentsignals.formats import claude_code
 from agentsignals.formats.claude_code import PROFILE
 from agentsignals.formats.head import Head
@@ -27,6 +25,7 @@ from agentsignals.views.usage import cost_of, unpriced_parts
 from tests.claude import SESSION, STOP, Log, given, read, session
 from tests.questions.stores import findings
 from tests.quick import each_row
+from tests.verbs import printed, printed_json
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "claude-code"
 
@@ -254,14 +253,12 @@ def test_analyze_the_list_the_page_and_the_report_count_what_people_said(
         (tmp_path / "in" / f"{name}.jsonl").write_bytes(log.data())
     folder = tmp_path / "store"
     assert pipeline.analyze([str(tmp_path / "in")], folder, jobs=1).prompts == 2
-    assert main(["sessions", "--store", str(folder), "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
+    listed = printed_json(capsys, "sessions", "--store", folder)
     assert {row["session_id"]: row["n_prompts"] for row in listed} == {SESSION: 1, NEXT: 1}
     store = Store(folder)
     assert findings(store, "sessions")["turns.total"].value == 2
     assert {name: row["n_turns"] for name, row in _sessions(store).items()} == {SESSION: 1, NEXT: 2}
-    assert main(["show", NEXT, "--store", str(folder)]) == 0
-    assert "1 prompts, 0 tool calls" in capsys.readouterr().out
+    assert "1 prompts, 0 tool calls" in printed(capsys, "show", NEXT, "--store", folder)
     reading, query = Snapshot(store), Query()
     assert [shown["part"].totals.sessions for shown in answer_of(reading, "/", query).filled["parts"]] == [2]
     assert [row["n_prompts"] for row in answer_of(reading, "/sessions", query).filled["rows"]] == [1, 1]

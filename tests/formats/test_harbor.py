@@ -16,6 +16,7 @@ from agentsignals.store.query import rows as asked
 from tests.atif_steps import agent as step
 from tests.atif_steps import document, user
 from tests.golden import SAMPLES
+from tests.questions.stores import rows_of
 
 
 def config(**agent: Any) -> dict[str, Any]:
@@ -80,8 +81,7 @@ JOB = SAMPLES / "harbor" / "job"
 def attempts(folder: Path, store: Path) -> list[dict[str, Any]]:
     """Every attempt of a folder, with what is known of it, after the whole job."""
     pipeline.analyze([str(folder)], store, jobs=1)
-    names, found = asked(Store(store), "SELECT * FROM attempts ORDER BY trial_id, attempt_index")
-    rows = [dict(zip(names, r, strict=True)) for r in found]
+    rows = rows_of(store, "SELECT * FROM attempts ORDER BY trial_id, attempt_index")
     return [{**r, "facts": json.loads(r["facts"])} for r in rows]
 
 

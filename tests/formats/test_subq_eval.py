@@ -14,10 +14,9 @@ from agentsignals.formats.subq_eval import FORMAT
 from agentsignals.formats.subq_eval import SUBQ_EVAL_LOG_FORMAT as LOG
 from agentsignals.ingest import pipeline
 from agentsignals.model import Attempt
-from agentsignals.store import Store
-from agentsignals.store.query import rows as asked
 from tests.formats.reading import given
 from tests.golden import SAMPLES
+from tests.questions.stores import rows_of as asks
 
 RESULT = {"reward": 1.0, "timed_out": False, "duration": 5, "patch_applies": True}
 
@@ -91,11 +90,6 @@ def test_a_line_is_cited_by_its_number_in_a_long_log() -> None:
 
 RUN = SAMPLES / "subq-eval" / "run-7"
 TRIAL = "acme__tools-12"
-
-
-def asks(store: Path, query: str) -> list[dict[str, Any]]:
-    names, found = asked(Store(store), query)
-    return [dict(zip(names, r, strict=True)) for r in found]
 
 
 def attempts(folder: Path, store: Path) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from agentsignals.formats import by_name, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.model import Artifact, Attempt, Session
-from tests.formats.reading import given
+from tests.formats.reading import given, placed
 from tests.golden import SAMPLES
 from tests.ingest.test_attempts import analyzed, facts, rows
 from tests.ingest.test_data_sets import as_csv
@@ -42,14 +42,6 @@ def summary(**ids: list[str]) -> str:
     kinds = ("submitted", "completed", "resolved", "unresolved", "empty_patch", "error")
     counts = {f"{k}_instances": len(ids.get(k, [])) for k in kinds}
     return json.dumps({**counts, **{f"{k}_ids": ids.get(k, []) for k in kinds}, "schema_version": 2})
-
-
-def placed(root: Path, files: Mapping[str, str | bytes]) -> Path:
-    for name, content in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return root
 
 
 def attempts(tmp_path: Path, files: Mapping[str, str | bytes]) -> list[dict[str, Any]]:

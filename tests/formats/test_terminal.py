@@ -13,6 +13,7 @@ from agentsignals.formats.terminal import printed
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
+from tests.formats import reading
 from tests.golden import SAMPLES
 
 RECORDS = [
@@ -107,12 +108,10 @@ def sums(store: Path, *sources: Path) -> list[tuple[Any, ...]]:
 
 
 def placed(root: Path, files: dict[str, str]) -> Path:
-    trial = root / "t" / "t.1"
     known = {"id": "0" * 36, "trial_name": "t.1", "task_id": "t", "instruction": "x", "is_resolved": True}
-    files = {**files, "results.json": json.dumps({**known, "failure_mode": "unset", "parser_results": None})}
-    for name, content in files.items():
-        (trial / name).parent.mkdir(parents=True, exist_ok=True)
-        (trial / name).write_text(content, encoding="utf-8")
+    reading.placed(
+        root / "t" / "t.1", {**files, "results.json": {**known, "failure_mode": "unset", "parser_results": None}}
+    )
     return root
 
 

@@ -12,6 +12,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from tests.golden import SAMPLES
+from tests.questions.stores import rows_of
 
 RUN = SAMPLES / "terminal-bench" / "run-9"
 
@@ -23,8 +24,7 @@ def trial(**facts: Any) -> dict[str, Any]:
 
 def analyzed(store: Path, *sources: Path) -> list[dict[str, Any]]:
     pipeline.analyze([str(s) for s in sources], store, jobs=1)
-    names, found = asked(Store(store), "SELECT * FROM attempts ORDER BY trial_id")
-    return [dict(zip(names, r, strict=True)) for r in found]
+    return rows_of(store, "SELECT * FROM attempts ORDER BY trial_id")
 
 
 def test_tries_of_one_task_are_trials_of_their_own(tmp_path: Path) -> None:

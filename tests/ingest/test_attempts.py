@@ -14,9 +14,8 @@ from agentsignals.ingest import pipeline
 from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.ingest.identity import without_copies
 from agentsignals.model import Artifact, Attempt, HarnessSummary, Session, Statement, Verification, merge_attempts
-from agentsignals.store import Store
-from agentsignals.store.query import rows as asked
 from tests.golden import SAMPLES
+from tests.questions.stores import rows_of as rows
 
 TRIAL = SAMPLES / "swe-bench" / "trial"
 GOLD = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x\n+y\n"
@@ -34,11 +33,6 @@ def run_folder(root: Path, *trials: str) -> Path:
 
 def analyzed(store: Path, *sources: Path, jobs: int = 1) -> pipeline.Summary:
     return pipeline.analyze([str(s) for s in sources], store, jobs=jobs)
-
-
-def rows(store: Path, query: str) -> list[dict[str, Any]]:
-    names, found = asked(Store(store), query)
-    return [dict(zip(names, r, strict=True)) for r in found]
 
 
 def facts(store: Path) -> dict[str, dict[str, Any]]:

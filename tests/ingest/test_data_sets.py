@@ -28,7 +28,7 @@ from agentsignals.ingest import plan as planning
 from agentsignals.sources import RawFile, Unreadable, open_source
 from agentsignals.store import Store
 from agentsignals.store.index import Manifest
-from tests.formats.reading import given
+from tests.formats.reading import given, placed
 from tests.hub_server import DataSet, Hub, conversation, hub, messages, table
 
 __all__ = ["hub"]
@@ -103,10 +103,7 @@ KINDS: dict[str, Callable[[Rows], bytes]] = {
 
 
 def analyzed(folder: Path, files: dict[str, bytes], store: str = "store") -> tuple[pipeline.Summary, Store]:
-    data = folder / f"{store}-data"
-    for name, content in files.items():
-        (data / name).parent.mkdir(parents=True, exist_ok=True)
-        (data / name).write_bytes(content)
+    data = placed(folder / f"{store}-data", files)
     return pipeline.analyze([str(data)], folder / store, jobs=1), Store(folder / store)
 
 

@@ -12,6 +12,7 @@ import pytest
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
+from tests.formats.reading import placed as put
 from tests.golden import SAMPLES
 from tests.ingest.test_data_sets import as_csv, as_lines, as_parquet
 
@@ -26,13 +27,6 @@ def mini(task: str, model: str = MODEL, prompt: str = "Fix it.") -> str:
     return json.dumps(
         {"info": info, "messages": opening, "trajectory_format": "mini-swe-agent-1.1", "instance_id": task}
     )
-
-
-def put(root: Path, files: dict[str, str | bytes]) -> Path:
-    for name, content in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(content.encode() if isinstance(content, str) else content)
-    return root
 
 
 def known(root: Path, store: Path | None = None) -> list[tuple[Any, ...]]:

@@ -22,6 +22,8 @@ import pytest
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
+from tests.formats.reading import as_bytes as plain_bytes
+from tests.formats.reading import placed
 from tests.hub_server import DataSet, Hub, hub
 from tests.ingest.test_data_sets import as_arrow, as_csv, as_lines, as_parquet, chat
 from tests.inspect_logs import archive, header, sample
@@ -812,20 +814,12 @@ THIRD_DATA_SETS |= {
 }  # fmt: skip
 
 
-def written(folder: Path, files: dict[str, Any]) -> Path:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(as_bytes(content))
-    return folder
-
-
 def as_bytes(content: Any) -> bytes:
-    if isinstance(content, pa.Table):
-        return as_parquet(content.to_pylist())
-    if isinstance(content, bytes):
-        return content
-    return (content if isinstance(content, str) else json.dumps(content)).encode()
+    return as_parquet(content.to_pylist()) if isinstance(content, pa.Table) else plain_bytes(content)
+
+
+def written(folder: Path, files: dict[str, Any]) -> Path:
+    return placed(folder, {name: as_bytes(content) for name, content in files.items()})
 
 
 def answered(one: Situation, summary: pipeline.Summary, store: Path) -> None:

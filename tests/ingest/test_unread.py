@@ -27,6 +27,7 @@ from agentsignals.sources import local
 from agentsignals.store import Store
 from agentsignals.store.index import FIGURES, ArtifactEntry, Manifest, SessionEntry
 from tests.claude import Log
+from tests.formats.reading import placed
 from tests.golden import SAMPLES, samples
 from tests.ui.served import ask, serving
 
@@ -256,13 +257,6 @@ LOGS = {
 }
 THREADS = "CREATE TABLE threads (id TEXT PRIMARY KEY, rollout_path TEXT NOT NULL, updated_at INTEGER, title TEXT)"
 """Codex's state: Zed keeps its sessions in a table of the same name."""
-
-
-def placed(folder: Path, files: dict[str, object]) -> Path:
-    for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(json.dumps(content) + "\n")
-    return folder
 
 
 def strict(folder: Path, store: Path) -> tuple[int, dict[str, str]]:

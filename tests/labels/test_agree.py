@@ -17,6 +17,7 @@ from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from tests.labels.server import Server
 from tests.labels.stores import session_id, store_of
+from tests.verbs import printed
 
 GOLD = Path(__file__).parents[2].parent / "shared" / "corpus" / "gold" / "prompts_gold.jsonl"
 SESSIONS = (["fix the parser", "do it", "great, thanks"], ["add a test", "this is wrong"])
@@ -77,8 +78,7 @@ def test_disagreements_are_shown_with_their_messages(store: Store, capsys: pytes
         ("NEUTRAL", "POSITIVE", 1, 0.25),
     ]
     assert found["patterns"][1]["examples"] == [{"session": session_id(0), "turn": 2, "excerpt": "do it"}]
-    assert main(["agree", "sentiment", "ann", "openai:m", "--store", str(store.folder)]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "agree", "sentiment", "ann", "openai:m", "--store", store.folder)
     assert "NEGATIVE → NEUTRAL, profanity and technical complaints: 1 (25.0%)\n    “this is wrong”" in out
     assert "agreement   50.0%, by chance 37.5%" in out
 
@@ -260,8 +260,7 @@ def test_labellers_that_read_texts_judge_a_file_as_it_is_in_one_table(
     assert alone["kappa"]["value"] > 0.5
     both = told(capsys, "pushback", "rules", "classifier", "--gold", path)
     assert [(one["a"], one["n"]) for one in both["labellers"]] == [("rules", 40), ("classifier", 40)]
-    assert main(["agree", "pushback", "rules", "classifier", "--gold", str(path)]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "agree", "pushback", "rules", "classifier", "--gold", path)
     assert "intervals over projects" in out and "always non_pushback" in out
 
 

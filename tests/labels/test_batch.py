@@ -25,6 +25,7 @@ from agentsignals.store.query import rows
 from tests.labels.server import label, material, section
 from tests.labels.stores import store_of
 from tests.labels.test_run import sessions_judge
+from tests.verbs import printed, printed_json
 
 NOWHERE = "http://127.0.0.1:9/v1"
 """Nobody answers there: whoever asks fails."""
@@ -246,13 +247,11 @@ def test_secrets_are_masked_even_for_a_server_of_this_machine(
     store = store_of(tmp_path, [f"use {secret} for it", "mail jane.roe@example.org"])
     path = tmp_path / "batch.jsonl"
     words = ["label", "sentiment", "--by", f"openai:tiny@{NOWHERE}", "--store", str(store.folder)]
-    assert main([*words, "--export-batch", str(path)]) == 0
-    assert "2 requests in" in capsys.readouterr().out
+    assert "2 requests in" in printed(capsys, *words, "--export-batch", path)
     text = path.read_text("utf-8")
     assert secret not in text and "jane.roe" not in text and "[key]" in text
     file = results(tmp_path, [openai_line(r, label("NEUTRAL")) for r in requests_in(path)])
-    assert main([*words, "--import-batch", str(file), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["labelled"] == 2
+    assert printed_json(capsys, *words, "--import-batch", file)["labelled"] == 2
     assert main([*words, "--import-batch", str(file), "--no-redact"]) == 1, "these would be other questions"
 
 

@@ -28,6 +28,7 @@ from agentsignals.store import Store
 from agentsignals.store.query import rows
 from tests.labels.server import Fault, Server, label, masked, material
 from tests.labels.stores import session_id, store_of
+from tests.verbs import printed, printed_json
 
 MESSAGES = 1_000
 
@@ -220,12 +221,10 @@ def test_without_model_or_network_rules_judge_and_say_so(tmp_path: Path, capsys:
 def test_a_dry_run_says_what_would_go_where(tmp_path: Path, capsys: pytest.CaptureFixture[str], server: Server) -> None:
     store = store_of(tmp_path, ["one", "two"]).folder
     arguments = ["label", "sentiment", "--dry-run", "--store", str(store), "--by"]
-    assert main([*arguments, "openai:gpt-4o-mini@http://192.0.2.1:1/v1"]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, *arguments, "openai:gpt-4o-mini@http://192.0.2.1:1/v1")
     assert f"goes to     http://192.0.2.1:1/v1, {MASKED_NOTICE}" in out
     assert "calls       2, about" in out and "$0.00" in out
-    assert main([*arguments, f"openai:tiny@{server.url}", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    said = printed_json(capsys, *arguments, f"openai:tiny@{server.url}")
     assert said["calls"] == 2 and not server.requests
     assert said["goes_to"] == f"{server.url}, {LOCAL_NOTICE}; --redact masks them"
     assert main([*arguments, f"openai:tiny@{server.url}", "--json", "--redact"]) == 0
@@ -248,8 +247,7 @@ def test_a_server_on_this_machine_gets_texts_as_they_are_after_a_notice_and_mask
 
 
 def test_the_tasks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["label", "--json"]) == 0
-    found = {row["task"]: row for row in json.loads(capsys.readouterr().out)}
+    found = {row["task"]: row for row in printed_json(capsys, "label")}
     assert found["sentiment"]["values"] == "POSITIVE, NEUTRAL, NEGATIVE" and set(found) == {*tasks(), "topic"}
 
 
@@ -301,9 +299,7 @@ def test_published_labels_are_taken_under_a_name(tmp_path: Path, capsys: pytest.
     columns = dict(zip(names, map(list, zip(*given, strict=True)), strict=True))
     pq.write_table(pa.table(columns), published)
     arguments = ["label", "sentiment", "--from", str(published), "--labeller", "qwen", "--store", str(store)]
-    assert main([*arguments, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = printed_json(capsys, *arguments)
     assert (found["labels"], found["unmatched_labels"]) == (1, 1)
     assert rows(Store(store), "SELECT labeller, turn, value FROM labels")[1] == [("qwen", 0, "NEGATIVE")]
-    assert main(arguments) == 0
-    assert "imported    1 label of 1 session" in capsys.readouterr().out
+    assert "imported    1 label of 1 session" in printed(capsys, *arguments)

@@ -17,6 +17,7 @@ from agentsignals.stats.agent_traces import FAILURE_PATTERNS, main_labeller
 from agentsignals.store import Store
 from tests.labels.server import Server, label, material
 from tests.labels.stores import store_of
+from tests.verbs import printed, printed_json
 
 MESSAGES = ["please add a flag", "kill that shit", "why would you search the web", "ok that works", "add a test"]
 DOMAIN = ["NEUTRAL", "NEUTRAL", "NEGATIVE", "POSITIVE", "NEUTRAL"]
@@ -58,8 +59,7 @@ def test_one_command_labels_compares_and_writes_a_page(
     server.answers = domain_prompt
     asked = ["labels", "study", "sentiment", "--by", f"openai:tiny@{server.url}", "--store", str(store.folder)]
     page = tmp_path / "page.json"
-    assert main([*asked, "-o", str(page), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = printed_json(capsys, *asked, "-o", page)
     assert [one["labelled"] for one in found["labelled"]] == [5, 5]
     agreement = found["agreement"]
     assert (agreement["a"], agreement["b"], agreement["n"], agreement["agreement"]) == ("vader", "openai:tiny", 5, 0.2)
@@ -70,8 +70,7 @@ def test_one_command_labels_compares_and_writes_a_page(
     drawn = {chart["id"]: chart for chart in section["charts"]}
     assert {mark["name"] for mark in drawn["sentiment.patterns"]["marks"]} == set(FAILURE_PATTERNS.values())
     # Once more: nothing is asked again, and a person reads it.
-    assert main([*asked, "-o", str(tmp_path / "page.html")]) == 0
-    shown = capsys.readouterr().out
+    shown = printed(capsys, *asked, "-o", tmp_path / "page.html")
     assert all(name in shown for name in FAILURE_PATTERNS.values()) and "kappa" in shown
     assert set(server.answered.values()) == {1} and "quiet frustration" in (tmp_path / "page.html").read_text()
 
@@ -95,8 +94,7 @@ def test_a_name_without_labels_has_nothing_to_compare(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["labels", "study", "sentiment", "--store", str(store.folder), "-o", str(tmp_path / "page.html")]
-    assert main([*asked, "--against", "roberta"]) == 1
-    assert "no item has labels of both" in capsys.readouterr().out
+    assert "no item has labels of both" in printed(capsys, *asked, "--against", "roberta", code=1)
 
 
 def test_a_classifier_off_the_shelf_is_never_taken_for_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:

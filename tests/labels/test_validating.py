@@ -34,6 +34,7 @@ from agentsignals.ui.document import document
 from agentsignals.ui.page import Query
 from agentsignals.ui.rendering import answer_of, html
 from agentsignals.ui.snapshot import Snapshot
+from tests.verbs import printed, printed_json
 
 GOLD = Path(__file__).parents[2].parent / "shared" / "corpus" / "gold"
 PROMPTS_GOLD = GOLD / "prompts_gold.jsonl"
@@ -72,8 +73,7 @@ def test_gold_of_a_file_is_named_with_who_labelled_it(tmp_path: Path, capsys: py
     ]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     made = tmp_path / "figures.json"
-    assert main(["validate", "--gold", str(file), "--write", str(made), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = printed_json(capsys, "validate", "--gold", file, "--write", made)
     of_file = [f for f in document["figures"] if f["truth"].startswith("mine.jsonl")]
     correction = next(f for f in of_file if f["value"] == "correction")
     assert (correction["n"], correction["named"], correction["true"]) == (3, 1, 2)
@@ -143,10 +143,8 @@ def test_what_was_measured_stands_beside_the_number_on_every_face(
     assert of_all in unescape(reading_page(store, f"/session/{session}"))
     assert set(store.signals().filter(signal=path)["validation"]) == {of_all}
     assert set(store.signals().filter(signal="tokens.input_tokens_total")["validation"]) == {""}
-    assert main(["explain", session, path, "--store", str(store.folder)]) == 0
-    assert validation(by_path(path)) in capsys.readouterr().out
-    assert main(["inventory", "session_outcome"]) == 0
-    assert "agreement" in capsys.readouterr().out
+    assert validation(by_path(path)) in printed(capsys, "explain", session, path, "--store", store.folder)
+    assert "agreement" in printed(capsys, "inventory", "session_outcome")
 
 
 def test_a_number_of_a_class_carries_that_class_and_any_other_the_weakest() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from agentsignals.cli import main
 from agentsignals.errors import CatalogError
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.measure import explain
@@ -22,6 +21,7 @@ from agentsignals.ui.rendering import answer_of, html
 from agentsignals.ui.snapshot import Snapshot
 from tests.claude import SESSION, Log
 from tests.formats import pi_entries
+from tests.verbs import printed, printed_json
 
 WRITTEN = {"ephemeral_5m_input_tokens": 120, "ephemeral_1h_input_tokens": 80}
 USED = {"input_tokens": 7, "cache_read_input_tokens": 33_333, "cache_creation_input_tokens": 200,
@@ -146,17 +146,14 @@ def test_a_value_over_all_sessions_is_explained_by_theirs(store: Store) -> None:
 
 
 def test_the_command_and_the_page_write_it_out(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", SESSION, "tokens.cost_usd", "--store", str(store.folder)]) == 0
-    text = capsys.readouterr().out
-    assert main(["explain", SESSION, "tokens.cost_usd", "--json", "--store", str(store.folder)]) == 0
-    value = str(json.loads(capsys.readouterr().out)["value"])
+    text = printed(capsys, "explain", SESSION, "tokens.cost_usd", "--store", store.folder)
+    value = str(printed_json(capsys, "explain", SESSION, "tokens.cost_usd", "--store", store.folder)["value"])
     assert text.startswith("tokens.cost_usd = $1.46\n"), "all digits are in the bill and in JSON"
     lines = [line for line in text.splitlines() if line.startswith("in the value")]
     assert sum(Decimal(line.split()[-1]) for line in lines) == Decimal(value)
     shown = html(answer_of(Snapshot(store), f"/session/{SESSION}/explain/sessions.cost_usd", Query()), "/session")
     assert f'<td class="num">{value}</td>' in shown and "cache write 1h" in shown
-    assert main(["explain", SESSION, "tokens.cost_usd", "--json", "--store", str(store.folder)]) == 0
-    bill = json.loads(capsys.readouterr().out)["bill"]
+    bill = printed_json(capsys, "explain", SESSION, "tokens.cost_usd", "--store", store.folder)["bill"]
     assert sum(Decimal(line["usd"]) for line in bill if line["counts"]) == Decimal(value)
 
 

@@ -15,6 +15,7 @@ from agentsignals.signals.catalog import FIRST, measure
 from agentsignals.store import Store, shards, tables
 from agentsignals.store.index import ShardEntry
 from agentsignals.store.parquet import signal_rows
+from agentsignals.store.query import rows as asked
 from agentsignals.views.session import SessionView
 from tests.build import write_shard
 
@@ -36,6 +37,12 @@ def store_of(folder: Path, *sessions: Session, artifacts: tuple[Artifact, ...] =
     store.save()
     pipeline.measure(folder)
     return Store(folder)
+
+
+def rows_of(store: Store | Path, query: str) -> list[dict[str, Any]]:
+    """The rows of a query by the names of its columns."""
+    names, found = asked(store if isinstance(store, Store) else Store(store), query)
+    return [dict(zip(names, row, strict=True)) for row in found]
 
 
 def outcome(store: Store, name: str) -> Outcome:

@@ -34,6 +34,7 @@ from agentsignals.store import Store, artifact_id
 from tests.build import Part, call, say, session, user
 from tests.questions.stores import store_of
 from tests.signals.attempts import ran
+from tests.verbs import printed, printed_json
 
 STEPS = st.text("abcABC", max_size=14)
 MARKS = {"same": "=", "alike": "~", "other": "x", "left": "<", "right": ">"}
@@ -301,8 +302,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_the_verb_aligns_what_is_named_a_task_or_a_trial(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def asked(*words: str) -> list[dict[str, object]]:
-        assert main(["align", *words, "--store", str(store), "--json"]) == 0
-        made: list[dict[str, object]] = json.loads(capsys.readouterr().out)["alignments"]
+        made: list[dict[str, object]] = printed_json(capsys, "align", *words, "--store", store)["alignments"]
         return made
 
     def runs(made: list[dict[str, object]]) -> list[str]:
@@ -323,8 +323,7 @@ def test_the_verb_says_it_in_words_and_as_markdown_that_does_nothing(
 ) -> None:
     assert main(["align", "s0", "s1", "--store", str(store)]) == 0
     assert "they diverge at call 2 of 1 and 2 of 2; a file is changed differently" in capsys.readouterr().out
-    assert main(["align", "s0", "s1", "--store", str(store), "--markdown"]) == 0
-    written = capsys.readouterr().out
+    written = printed(capsys, "align", "s0", "s1", "--store", store, "--markdown")
     assert "## 1 × 2: they diverge at call 2 of 1" in written and "<script" not in written
 
 

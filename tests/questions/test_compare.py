@@ -23,6 +23,7 @@ from agentsignals.store import Store
 from tests.build import call, session, user
 from tests.questions.stores import store_of
 from tests.signals.attempts import graded, patched, trial
+from tests.verbs import printed, printed_json
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval"
 NOTHING = dict.fromkeys(
@@ -652,8 +653,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: Any) -> dict[str, Any]:
-    assert main(["compare", *map(str, arguments), "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    found: dict[str, Any] = printed_json(capsys, "compare", *arguments)
     return found
 
 
@@ -691,8 +691,7 @@ def test_a_condition_is_over_sessions_and_attempts(store: Store, capsys: pytest.
 
 
 def test_a_name_out_of_a_trace_drives_no_terminal(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "--store", str(store.folder), "--baseline", HOSTILE, "--outcome", "resolved"]) == 0
-    shown = capsys.readouterr().out
+    shown = printed(capsys, "compare", "--store", store.folder, "--baseline", HOSTILE, "--outcome", "resolved")
     assert "\x1b" not in shown and "retries, reported separately" in shown
     assert "1: 50.0%, 2: 100.0%  100.0% (5% to 100%) of 1 failed, 1 retried" in shown
     assert any("warning: " in line and "DROP TABLE" in line and "1 of 2" in line for line in shown.splitlines())
@@ -847,8 +846,7 @@ def test_knobs_of_the_treatment_still_do(knob: str) -> None:
 
 def test_the_group_proposes_what_the_store_can_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def proposes(folder: Path) -> dict[str, dict[str, str]]:
-        assert main(["evals", "--store", str(folder), "--json"]) == 0
-        verbs = json.loads(capsys.readouterr().out)["verbs"]
+        verbs = printed_json(capsys, "evals", "--store", folder)["verbs"]
         assert all(verb["command"].endswith(f" --store {folder}") for verb in verbs)
         return {verb["command"].split()[2]: verb for verb in verbs}
 

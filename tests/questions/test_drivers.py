@@ -22,6 +22,7 @@ from tests.plants import drivers as planted
 from tests.plants.drivers import CAUSE, CROSSED, LEAK, OF_BOTH, OF_THE_TASK, OF_THE_TREATMENT, WITH_IT, Rows, World
 from tests.questions.stores import store_of
 from tests.signals.attempts import graded, patched, ran
+from tests.verbs import printed, printed_json
 
 PLANTED = {CAUSE, WITH_IT}
 
@@ -247,23 +248,19 @@ def runs(tasks: int) -> Iterator[Session]:
 def test_the_verb_asks_a_store_and_says_it_in_each_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = store_of(tmp_path / "s", session(user("hello"), session_id="person"), *runs(8))
     command = ["drivers", "--store", str(store.folder), "--keep", CAUSE]
-    assert main([*command, "--json"]) == 0
-    made = json.loads(capsys.readouterr().out)
+    made = printed_json(capsys, *command)
     assert (made["attempts"], made["solved"], made["mixed"]) == (32, 16, {"treatment": 8, "task": 8})
     top = next(c for c in made["contrasts"] if c["signal"] == CAUSE)
     assert (top["superiority"], top["solved_median"], top["failed_median"], top["p"]) == (1, 1, 0, 2 / 256)
     assert "8 tasks with a known outcome" in made["without_models"]
-    assert main(command) == 0
-    text = capsys.readouterr().out
+    text = printed(capsys, *command)
     assert f"{CAUSE} is associated with success." in text and "reads the verdict" in text
-    assert main([*command, "--markdown"]) == 0
-    page = capsys.readouterr().out
+    page = printed(capsys, *command, "--markdown")
     assert (
         page.startswith("# Signals associated with success")
         and "| behavior.files\\_read\\_before\\_edit | 100% |" in page
     )
-    assert main(["drivers", "--store", str(store.folder)]) == 0
-    assert "excluded as near copies of the outcome" in capsys.readouterr().out
+    assert "excluded as near copies of the outcome" in printed(capsys, "drivers", "--store", store.folder)
     assert main(["drivers", "--store", str(store.folder), "--false-discoveries", "2"]) == 2
 
 

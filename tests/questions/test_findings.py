@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import subprocess
@@ -46,8 +45,9 @@ from agentsignals.views.working_time import LONGEST_S, longest_s, longest_sql
 from tests.build import call, event, say, session, user
 from tests.planted_stores import STORES, evaluated
 from tests.plants import causes, files, trials, work
-from tests.questions.stores import store_of
+from tests.questions.stores import rows_of, store_of
 from tests.signals.attempts import trial
+from tests.verbs import printed, printed_json
 
 FIRST = {
     "a loop": "loops.",
@@ -270,18 +270,8 @@ def failures(*groups: tuple[str, int, tuple[int, ...]]) -> dict[str, Answer]:
 )
 def test_the_cause_of_more_than_half_is_said_to_be_most(classes: tuple[str | None, ...], said: str) -> None:
     sessions = [{"session_id": f"s{n}", "agent": "a", "model": "m", "place": None} for n in range(9)]
-    calls = [
-        {
-            "session_id": f"s{n}",
-            "tool": "find",
-            "n": 5,
-            "failed": 5,
-            "error_class": classes[n // 3],
-            "mended": 0,
-            "minutes": None,
-        }
-        for n in range(9)
-    ]
+    base = {"tool": "find", "n": 5, "failed": 5, "mended": 0, "minutes": None}
+    calls = [{"session_id": f"s{n}", "error_class": classes[n // 3], **base} for n in range(9)]
     assert said in made_of("failures", sessions=sessions, calls=calls)["failures.often.find"].details
 
 
@@ -334,8 +324,7 @@ def test_a_result_is_carried_by_the_calls_before_the_next_compaction(tmp_path: P
         say("b", input_tokens=9),
     ]
     store = store_of(tmp_path, session(user("go"), *parts, event("compaction"), say("c", input_tokens=9)))
-    names, values = rows(store, questions()["large_results"].queries["results"])
-    (row,) = [dict(zip(names, each, strict=True)) for each in values]
+    (row,) = rows_of(store, questions()["large_results"].queries["results"])
     assert (row["name"], row["tokens"], row["times"], row["results"]) == ("Bash", 10_000, 2, 2)
     assert row["part"] > 0.99, "what is below a twentieth stays in the database"
 
@@ -372,8 +361,7 @@ def test_only_changes_of_code_have_to_be_checked(path: str, expected: int, tmp_p
 )
 def test_checked_is_a_check_behind_the_last_change(parts: list[Any], checked: bool | None, tmp_path: Path) -> None:
     store = store_of(tmp_path, *runs(*parts))
-    names, values = rows(store, questions()["untested_changes"].queries["changed"])
-    row = dict(zip(names, values[0], strict=True))
+    row, *_ = rows_of(store, questions()["untested_changes"].queries["changed"])
     assert (None if row["checked"] is None else row["checked"] > row["edited"]) is checked
 
 
@@ -447,11 +435,7 @@ def test_advice_on_waits_goes_by_what_was_waited_for(hours: dict[str, float], ad
     ("big", "sentence", "caveat"),
     [
         (30.0, "$61.00 (9.5% of the bill) was spent", "Computed from the logged tokens"),
-        (
-            40.0,
-            "$71.00 (",
-            "One session accounts for $40.00 (56.3% of the total); the median session for $1.00.",
-        ),
+        (40.0, "$71.00 (", "One session accounts for $40.00 (56.3% of the total); the median session for $1.00."),
     ],
 )
 def test_the_caveat_of_a_total_that_one_session_rules_is_the_median(big: float, sentence: str, caveat: str) -> None:
@@ -475,16 +459,14 @@ def test_evidence_comes_in_order_of_contribution(tmp_path: Path) -> None:
     of_calls = "SELECT session_id, seq, exit_code FROM tool_calls"
 
     def order(part: str = "") -> list[tuple[str, int]]:
-        names, values = rows(store, with_source_lines(of_calls, part))
-        return [(row["session_id"], row["exit_code"]) for row in (dict(zip(names, v, strict=True)) for v in values)]
+        return [(row["session_id"], row["exit_code"]) for row in rows_of(store, with_source_lines(of_calls, part))]
 
     assert order() == [("most", 0), ("most", 1), ("most", 2), ("some", 0), ("some", 1), ("few", 0)]
     assert order("exit_code")[:4] == [("most", 2), ("most", 1), ("some", 1), ("few", 0)]
 
 
 def seconds_of(store: Store, query: str, column: str) -> list[tuple[str, float]]:
-    names, values = rows(store, questions()["waiting"].queries[query])
-    return [(row["tool"], row[column]) for value in values for row in [dict(zip(names, value, strict=True))]]
+    return [(row["tool"], row[column]) for row in rows_of(store, questions()["waiting"].queries[query])]
 
 
 def test_of_a_call_that_was_open_for_long_the_rest_is_waiting(tmp_path: Path) -> None:
@@ -591,19 +573,10 @@ def test_a_share_of_a_bill_that_is_a_lower_bound_is_an_upper_one(bound: int | No
 
 def test_what_a_cause_took_is_the_sum_of_its_own_charges() -> None:
     bill = [{"session_id": s, "place": "r", "cost_usd": 8.0, "visible_output_tokens": None} for s in ("s", "t")]
-    paid = [
-        ("s", "missed", 3.0),
-        ("s", "rebuilt", 0.5),
-        ("t", "missed", 0.004),
-        ("s", "output", 4),
-    ]
+    paid = [("s", "missed", 3.0), ("s", "rebuilt", 0.5), ("t", "missed", 0.004), ("s", "output", 4)]
     charges = [{"session_id": session, "cause": cause, "cost_usd": usd} for session, cause, usd in paid]
     made = made_of("money", bill=bill, charges=charges, losses=[])
-    assert {name: made[name].size for name in ("money.missed", "money.rebuilt", "money.compaction")} == {
-        "money.missed": 3.004,
-        "money.rebuilt": 0.5,
-        "money.compaction": 0.0,
-    }
+    assert [made[f"money.{cause}"].size for cause in ("missed", "rebuilt", "compaction")] == [3.004, 0.5, 0.0]
     assert "in 1 of 2 sessions" in made["money.missed"].sentence, "less than a cent was counted as a session"
 
 
@@ -734,15 +707,13 @@ def test_every_sentence_opens_down_to_its_lines(paused: Store, capsys: pytest.Ca
         assert answer(paused, each.id).sentence == each.sentence
         names, values = rows(paused, each.cause)
         assert {"session_id", "seq", "line", "file"} <= set(names) and values, each.id
-    assert main(["findings", "money.rebuilt", "--store", str(paused.folder), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = printed_json(capsys, "findings", "money.rebuilt", "--store", paused.folder)
     assert document["finding"]["id"] == "money.rebuilt" and document["evidence"][0]["line"] is not None
 
 
 def test_the_evidence_of_lost_caches_is_every_pause(paused: Store) -> None:
     made = answer(paused, "money.rebuilt")
-    names, values = rows(paused, made.cause)
-    evidence = [dict(zip(names, row, strict=True)) for row in values]
+    evidence = rows_of(paused, made.cause)
     assert {row["session_id"] for row in evidence} >= set(made.sessions)
     assert all(row["pause_s"] > 300 and row["lost_tokens"] > 1000 for row in evidence)
     assert len(evidence) == rows(paused, "SELECT count(*) FROM steps WHERE cache_read_tokens = 0 AND step > 0")[1][0][0]
@@ -751,17 +722,14 @@ def test_the_evidence_of_lost_caches_is_every_pause(paused: Store) -> None:
 def test_the_verb_says_the_sentence_how_sure_and_how_to_see_it(
     paused: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["findings", "--store", str(paused.folder)]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "findings", "--store", paused.folder)
     assert (
         "\n1. $" in out and "rebuilding expired prompt caches" in out and "agentsignals findings money.rebuilt" in out
     )
     assert "checks run. False discovery rate 5%. Effects under 5% are hidden." in out
-    assert main(["findings", "money.rebuilt", "--store", str(paused.folder)]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "findings", "money.rebuilt", "--store", paused.folder)
     assert out.startswith("Where did the money go?\n$") and "Caveat: " in out and "pause_s" in out
-    assert main(["findings", "--effect", "1", "--store", str(paused.folder)]) == 0
-    assert "No findings. Topics checked: " in capsys.readouterr().out
+    assert "No findings. Topics checked: " in printed(capsys, "findings", "--effect", "1", "--store", paused.folder)
 
 
 def test_what_was_kept_is_printed_as_it_was_when_it_was_computed(
@@ -769,11 +737,8 @@ def test_what_was_kept_is_printed_as_it_was_when_it_was_computed(
 ) -> None:
     hot = [session(user("go"), call("Edit", path="a.py"), session_id=f"s{n}", repo="a/b") for n in range(40)]
     folder = str(store_of(tmp_path, *hot).folder)
-    printed = []
-    for _ in range(2):
-        assert main(["findings", "--store", folder, "--json"]) == 0
-        printed.append(capsys.readouterr().out)
-    assert "hotspots." in printed[0] and printed[0] == printed[1]
+    first, again = (printed(capsys, "findings", "--store", folder, "--json") for _ in range(2))
+    assert "hotspots." in first and first == again
     assert asking(Store(folder)) == asking(Store(folder), "product") == [] != asking(Store(folder), "eval")
 
 
@@ -820,8 +785,7 @@ def test_hostile_names_stay_words(tmp_path: Path, capsys: pytest.CaptureFixture[
     store = store_of(tmp_path, *sessions)
     (made,) = [a for a in findings(store).answers if a.id.startswith("hotspots.")]
     assert len(rows(store, made.cause)[1]) == 12
-    assert main(["findings", "--store", str(tmp_path)]) == 0
-    assert "\x1b" not in capsys.readouterr().out
+    assert "\x1b" not in printed(capsys, "findings", "--store", tmp_path)
 
 
 def test_lines_of_gives_the_file_and_line(tmp_path: Path) -> None:
@@ -831,33 +795,30 @@ def test_lines_of_gives_the_file_and_line(tmp_path: Path) -> None:
     ]
 
 
+def dear(place_usd: float, places: tuple[int, int], charges: list[tuple[int, str, float]]) -> Answer:
+    """What is said of a place of so many sessions, each at this cost, beside others that cost a dollar each."""
+    n_dear, n = places[0], sum(places)
+    sessions = [
+        {"session_id": f"s{k}", "agent": "a", "model": "m", "place": "dear" if k < n_dear else "other"}
+        for k in range(n)
+    ]
+    bill = [{"session_id": f"s{k}", "cost_usd": place_usd if k < n_dear else 1.0} for k in range(n)]
+    paid = [{"session_id": f"s{k}", "cause": cause, "cost_usd": usd} for k, cause, usd in charges]
+    made = made_of("expensive_projects", sessions=sessions, bill=bill, charges=paid)
+    (found,) = [each for each in made.values() if "in dear costs" in each.sentence]
+    return found
+
+
 @pytest.mark.parametrize(("factor", "share"), [(1.4, 0.0), (1.6, 0.6 * 10 / (16 + 10))])
 def test_a_place_is_dear_from_half_more_a_session(factor: float, share: float) -> None:
-    base = {"agent": "a", "model": "m"}
-    sessions = [{"session_id": f"s{n}", "place": "dear" if n < 10 else "other", **base} for n in range(20)]
-    bill = [{"session_id": f"s{n}", "cost_usd": factor if n < 10 else 1.0} for n in range(20)]
-    charges = [
-        {"session_id": "s1", "cause": "output", "cost_usd": 5.0},
-        {"session_id": "s11", "cause": "input", "cost_usd": 5.0},
-    ]
-    made = {
-        a.sentence: a for a in made_of("expensive_projects", sessions=sessions, bill=bill, charges=charges).values()
-    }
-    (dear,) = [a for sentence, a in made.items() if "in dear costs" in sentence]
-    assert dear.share == pytest.approx(share) and dear.details.endswith("mostly for output.")
+    made = dear(factor, (10, 10), [(1, "output", 5.0), (11, "input", 5.0)])
+    assert made.share == pytest.approx(share) and made.details.endswith("mostly for output.")
 
 
 def test_a_dear_place_is_explained_by_what_its_sessions_pay_more_for_each() -> None:
     """Three times as many others pay more output together, and less of it each."""
-    sessions = [
-        {"session_id": f"s{n}", "agent": "a", "model": "m", "place": "dear" if n < 10 else "other"} for n in range(40)
-    ]
-    bill = [{"session_id": f"s{n}", "cost_usd": 2.0 if n < 10 else 1.0} for n in range(40)]
-    charges = [{"session_id": f"s{n}", "cause": "output", "cost_usd": 1.0 if n < 10 else 0.5} for n in range(40)]
-    charges.append({"session_id": "s1", "cause": "input", "cost_usd": 2.0})
-    made = made_of("expensive_projects", sessions=sessions, bill=bill, charges=charges)
-    (dear,) = [one.details for one in made.values() if "in dear costs" in one.sentence]
-    assert dear.endswith("mostly for output.")
+    output = [(n, "output", 1.0 if n < 10 else 0.5) for n in range(40)]
+    assert dear(2.0, (10, 30), [*output, (1, "input", 2.0)]).details.endswith("mostly for output.")
 
 
 _TWICE = """
@@ -911,8 +872,7 @@ def test_findings_of_eval_runs_begin_with_resolved_by_candidate_in_groups(
     best = first.candidates[0]
     assert (best.share, best.judged, (best.low, best.high)) == (0.9, 10, wilson(9, 10))
     assert ([c.name for c in second.candidates], second.command) == (["m-3"], "")
-    assert main(["findings", "--store", str(store.folder)]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(capsys, "findings", "--store", store.folder).splitlines()
     assert lines[0] == "22 attempts" and lines[1] == "Resolved, a, 10 tasks:"
     assert "9 of 10  m-1" in lines[2] and "3 of 10  m-2" in lines[3] and max(map(len, lines[:6])) <= 80
 

@@ -19,6 +19,7 @@ from agentsignals.questions.spending import Spending, spending
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from tests.claude import START, Log
+from tests.verbs import printed, printed_json
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 3, 11, 22, 30, tzinfo=UTC)  # 23:30 on a Wednesday in Berlin
@@ -112,22 +113,19 @@ def test_filters_limit_the_table(store: Store) -> None:
 
 def test_the_verb_prints_a_table_a_line_and_a_document(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     named = ("--store", str(store.folder))
-    assert main(["today", "--timezone", "Europe/Berlin", *named]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "today", "--timezone", "Europe/Berlin", *named)
     assert out.startswith("No model call today; the last was on 2026-03-12") and "2026-03-09" in out
-    assert main(["today", "--by", "project", "--since", "2026-03-01", "--project", "front", *named]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "today", "--by", "project", "--since", "2026-03-01", "--project", "front", *named)
     assert "/work/front" in out and "/work/shop" not in out and "all since 2026-03-01" in out
-    assert main(["today", "--by", "model", *named]) == 0
-    assert re.search(r"\nall  +\d", capsys.readouterr().out), "no call in 30 days: all there are"
+    assert re.search(r"\nall  +\d", printed(capsys, "today", "--by", "model", *named)), (
+        "no call in 30 days: all there are"
+    )
     assert main(["today", "--by", "model", "--since", "7d", *named]) == 1
     assert re.search(r"No model call since \d{4}-\d\d-\d\d;", capsys.readouterr().err)
     assert main(["today", "--limit", "1", *named]) == 0
     assert re.search(r"\nthe last 1 of (\d+) days with calls; --limit \1 lists all\n", capsys.readouterr().out)
-    assert main(["today", "--statusline", *named]) == 0
-    assert capsys.readouterr().out == "$0.00 today · $0.00 this week\n"
-    assert main(["today", "--json", "--by", "month", *named]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["spending"]["rows"]
+    assert printed(capsys, "today", "--statusline", *named) == "$0.00 today · $0.00 this week\n"
+    (row,) = printed_json(capsys, "today", "--by", "month", *named)["spending"]["rows"]
     assert row["name"] == "2026-03" and row["cost_usd"] > 0
     for words in (["--timezone", "Europe/Berln"], ["--limit", "0"], ["--since", "soon"]):
         assert main(["today", *words, *named]) == 2
@@ -154,11 +152,9 @@ def test_a_budget_has_an_exit_code(store: Store, capsys: pytest.CaptureFixture[s
 
 
 def test_a_session_names_the_command_that_goes_on_with_it(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sessions", "--limit", "1", "--json", "--store", str(store.folder)]) == 0
-    (session,) = json.loads(capsys.readouterr().out)
+    (session,) = printed_json(capsys, "sessions", "--limit", "1", "--store", store.folder)
     assert session["resume"] == f"cd {session['cwd']} && claude --resume {session['session_id']}"
-    assert main(["show", session["session_id"], "--store", str(store.folder)]) == 0
-    assert f"resume   {session['resume']}" in capsys.readouterr().out
+    assert f"resume   {session['resume']}" in printed(capsys, "show", session["session_id"], "--store", store.folder)
 
 
 def test_a_command_is_safe_in_a_shell_and_none_is_made_up() -> None:
@@ -209,8 +205,7 @@ def test_open_limits_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str
     log.parent.mkdir()
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
     pipeline.analyze([str(log.parent)], tmp_path / "store", jobs=1)
-    assert main(["today", "--statusline", "--store", str(tmp_path / "store")]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "today", "--statusline", "--store", tmp_path / "store")
     assert "five-hour limit 45% used, resets " in out and "weekly" not in out, "its window has ended"
 
 

@@ -21,6 +21,7 @@ from agentsignals.store import Store
 from agentsignals.store.tables import CommitRow
 from tests.git_repositories import real
 from tests.repositories.story import Story, block
+from tests.verbs import printed, printed_json
 
 
 def written(story: Story) -> None:
@@ -168,14 +169,12 @@ def test_the_document_has_what_the_contract_names(
 ) -> None:
     story = attributed[0]
     at = ["--store", str(story.folder / "store"), "--quiet"]
-    assert main(["attribute", str(story.root), *at, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = printed_json(capsys, "attribute", story.root, *at)
     keys = {"checkpoints", "checkpoints_linked", "unlinked", "commits", "modes", "agreement_with_record", "survival"}
     assert keys <= told.keys()
     assert {"n", "mae", "r"} <= told["agreement_with_record"].keys()
     assert (told["checkpoints"], told["checkpoints_linked"], told["commits"]) == (1, 1, 1)
-    assert main(["attribute", str(story.root), *at]) == 0
-    assert "1 of 1 linked to commits" in capsys.readouterr().out
+    assert "1 of 1 linked to commits" in printed(capsys, "attribute", story.root, *at)
 
 
 def test_unknown_lines_are_in_the_bounds_and_the_estimate_says_how_they_count(
@@ -189,8 +188,7 @@ def test_unknown_lines_are_in_the_bounds_and_the_estimate_says_how_they_count(
     story.commit("both", agent)
     share = story.attributed().share
     assert (share.n, share.unknown, share.low, share.high, share.likely) == (10, 4, 0.6, 1.0, 0.8)
-    assert main(["attribute", str(story.root), "--store", str(tmp_path / "store"), "--quiet"]) == 0
-    page = capsys.readouterr().out
+    page = printed(capsys, "attribute", story.root, "--store", tmp_path / "store", "--quiet")
     assert "60.0 to 100.0 % of 10 authored lines; 40.0 % unknown" in page
     assert "80.0 % with unknown lines counted as half; no comparable commit measures its error" in page
 

@@ -12,6 +12,7 @@ from agentsignals.ingest.collection import repository_receipt
 from agentsignals.repositories.receipt import Receipt
 from agentsignals.shell.kinds import checks, keeps_exit_code
 from tests.repositories.story import Agent, Story, block
+from tests.verbs import printed
 
 
 @pytest.mark.parametrize(
@@ -163,8 +164,7 @@ def test_five_commits_are_named_and_the_others_counted(tmp_path: Path, capsys: p
         story.human("app.py", block(f"n{n}", 1))
         story.commit(f"change {n}")
     for since, more in (("HEAD~5", ""), ("HEAD~6", "and 1 more commits")):
-        assert main(["receipt", str(story.root), f"{since}..HEAD", "--store", str(tmp_path / "s"), "--quiet"]) == 0
-        told = capsys.readouterr().out
+        told = printed(capsys, "receipt", story.root, f"{since}..HEAD", "--store", tmp_path / "s", "--quiet")
         assert told.count("change ") == 5 and more in told and ("more commits" in told) is bool(more)
 
 
@@ -173,11 +173,9 @@ def test_a_commit_without_a_session_says_so_and_nothing_else(
     story: tuple[Story, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = ["--store", str(story[0].folder / "store"), "--quiet"]
-    assert main(["receipt", str(story[0].root), "HEAD~2", *place]) == 0
-    text = capsys.readouterr().out
+    text = printed(capsys, "receipt", story[0].root, "HEAD~2", *place)
     assert "The store has no transcript of these commits" in text
     assert "Checks" not in text
-    assert main(["receipt", str(story[0].root), "HEAD", "--markdown", *place]) == 0
-    page = capsys.readouterr().out
+    page = printed(capsys, "receipt", story[0].root, "HEAD", "--markdown", *place)
     assert "Not run since the last change: pytest, mypy." in page
     assert "| pytest | 1 | passed |" in page

@@ -35,6 +35,7 @@ from tests.build import Part, call, event, say, session, user
 from tests.claude import Log
 from tests.git_repositories import git
 from tests.repositories.story import Story
+from tests.verbs import printed, printed_json
 
 DAY_0 = datetime(2026, 1, 1, tzinfo=UTC)
 RULE = "Never edit `gen/`."
@@ -362,21 +363,17 @@ def test_the_command_says_what_became_of_each_rule(
     store = ["--store", str(tmp_path / "store")]
     assert main(["analyze", str(tmp_path / "logs"), "--no-report", *store, "--jobs", "1", "--quiet"]) == 0
     capsys.readouterr()
-    assert main(["rules", str(history.path), *store, "--json"]) == 0
-    made = json.loads(capsys.readouterr().out)
+    made = printed_json(capsys, "rules", history.path, *store)
     (row,) = made["rules"]
     assert (row["exposed"], row["kept"], row["broken"], row["no_occasion"]) == (2, 1, 1, 0)
     assert made["files"] == {"CLAUDE.md": {"versions": 1, "rules": 1, "not_mechanical": 1}}
     broken = next(s for s in row["sessions"] if s["exposure"] == "exposed" and s["verdict"] == "broken")
     mark = broken["marks"][0]
-    assert main(["show", broken["session_id"], *store]) == 0
-    assert "git commit -m x" in capsys.readouterr().out
+    assert "git commit -m x" in printed(capsys, "show", broken["session_id"], *store)
     assert (mark["text"], mark["line"]) == ("git commit -m x", 4)
-    assert main(["rules", str(history.path), *store, "--markdown"]) == 0
-    text = capsys.readouterr().out
+    text = printed(capsys, "rules", history.path, *store, "--markdown")
     assert "CLAUDE.md:3" in text and "did not run before it" in text and "8 are needed" in text
-    assert main(["rules", *store]) == 0
-    assert "No trace holds the text" in capsys.readouterr().out
+    assert "No trace holds the text" in printed(capsys, "rules", *store)
 
 
 def test_sessions_of_another_clone_count(history: History, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -394,8 +391,7 @@ def test_what_is_asked_wrongly_is_said(history: History, tmp_path: Path, capsys:
     assert main(["rules", str(tmp_path / "nowhere")]) == 1
     capsys.readouterr()
     store = ["--store", str(tmp_path / "store")]
-    assert main(["rules", str(history.path), *store]) == 0
-    assert "contains an instruction file" in capsys.readouterr().out
+    assert "contains an instruction file" in printed(capsys, "rules", history.path, *store)
     assert main(["rules", str(history.path), *store, "--file", "AGENTS.md"]) == 1
     assert "no instruction file AGENTS.md" in capsys.readouterr().err
 

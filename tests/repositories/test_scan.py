@@ -29,6 +29,7 @@ from tests.git_repositories import real
 from tests.questions.stores import outcome
 from tests.quick import some
 from tests.repositories.story import Story, block
+from tests.verbs import printed, printed_json
 
 SHELL = "import subprocess\n\n\ndef listed(folder):\n    return subprocess.run(f'ls {folder}', shell=True)\n"
 EVAL = "def worth(text):\n    return eval(text)\n"
@@ -201,8 +202,7 @@ def test_a_second_run_scans_nothing_new_and_says_so(tmp_path: Path, capsys: pyte
     again = scan_repository(str(story.root), counting, tmp_path / "store", jobs=1)
     assert (first.scanned, first.unchanged, counting.seen, again.scanned, again.unchanged) == (4, False, 0, 0, True)
     assert (again.introduced, again.rates) == (first.introduced, first.rates)
-    assert main(["scan", str(story.root), "--store", str(tmp_path / "store"), "--quiet"]) == 0
-    assert "nothing new to scan" in capsys.readouterr().out
+    assert "nothing new to scan" in printed(capsys, "scan", story.root, "--store", tmp_path / "store", "--quiet")
     assert (
         scan_repository(str(story.root), counting, tmp_path / "store", jobs=1, afresh=True).scanned
         == counting.seen
@@ -255,8 +255,7 @@ def test_what_a_clone_has_not_is_said_costs_nobody_else_and_is_scanned_once_it_i
     told = scan_repository(str(story.root), OwnRules(), tmp_path / "store", jobs=1)
     assert set(told.rules) == {"py-eval", "py-shell-true"}
     assert (told.commits, told.commits_left_out, told.scanned) == (2, 1, 2)
-    assert main(["scan", str(story.root), "--store", str(tmp_path / "store"), "--quiet"]) == 0
-    shown = capsys.readouterr().out
+    shown = printed(capsys, "scan", story.root, "--store", tmp_path / "store", "--quiet")
     assert "nothing new to scan" in shown and "1 commit left out" in shown
     (tmp_path / "away").rename(content)
     last = scan_repository(str(story.root), OwnRules(), tmp_path / "store", jobs=1)
@@ -268,12 +267,10 @@ def test_the_document_and_the_table_name_the_attribution(tmp_path: Path, capsys:
     story = story_of_agent_and_human(tmp_path)
     story.publish()
     at = ["--store", str(tmp_path / "store"), "--quiet"]
-    assert main(["scan", str(story.root), *at, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = printed_json(capsys, "scan", story.root, *at)
     assert {"scanner", "scanner_version", "introduced", "fixed", "moved", "rates", "unchanged"} <= told.keys()
     assert all(rate["attribution"] for rate in told["rates"])
-    assert main(["scan", str(story.root), *at]) == 0
-    shown = capsys.readouterr().out
+    shown = printed(capsys, "scan", story.root, *at)
     assert "4 introduced, 0 fixed, 0 moved" in shown and "replayed_sure" in shown and "not confirmed" in shown
 
 
@@ -456,15 +453,13 @@ def test_scan_says_recall_beside_the_count_and_where_it_is_unknown(
     story.commit("made", a)
     story.publish()
     at = ["--store", str(tmp_path / "store"), "--quiet"]
-    assert main(["scan", str(story.root), *at, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    said = printed_json(capsys, "scan", story.root, *at)
     python, rust = said["languages"]
     assert (python["language"], python["files"], python["introduced"]) == ("python", 1, 1)
     assert python["planted"]["weak"] > python["planted"]["detected"] > 0
     assert (rust["language"], rust["introduced"], rust["planted"]) == ("rust", 0, None)
     assert "not on real code" in said["recall_caveat"]
-    assert main(["scan", str(story.root), *at]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(capsys, "scan", story.root, *at).splitlines()
     [shown] = [line for line in lines if line.startswith("python ")]
     assert f"{python['planted']['detected']}/{python['planted']['weak']} " in shown
     assert any(line.startswith("rust ") and line.count("unknown") == 2 for line in lines)
@@ -566,8 +561,7 @@ def test_what_can_not_be_placed_is_counted_with_a_reason(tmp_path: Path, capsys:
         result("listing.py", 5, message=3), result("listing.py", -4),
     )  # fmt: skip
     at = ["--store", str(tmp_path / "store"), "--quiet", "--json"]
-    assert main(["scan", str(story.root), "--sarif", str(sarif), *at]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(printed(capsys, "scan", story.root, "--sarif", sarif, *at))
     assert told["skipped"] == {"malformed": 3, "no_place": 2, "no_such_file": 2, "no_such_line": 1, "suppressed": 1}
     assert told["findings"] == 1
 

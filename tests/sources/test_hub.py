@@ -22,6 +22,7 @@ from agentsignals.sources import hub as source
 from agentsignals.store import Store
 from tests.hub_server import DataSet, Hub, conversation, hub, messages
 from tests.ingest.test_data_sets import as_lines, as_parquet
+from tests.verbs import printed, printed_json
 
 __all__ = ["hub"]
 
@@ -224,8 +225,7 @@ def test_a_name_that_could_drive_a_terminal_is_shown_in_escapes(hub: Hub) -> Non
 )
 def test_what_is_not_there_is_said(small: Hub, spec: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     small.sets["ann/empty"] = DataSet({"README.md": b"x"})
-    assert main(["analyze", spec, "--no-report", "--store", "unused", "--json", "--quiet"]) == 1
-    error = json.loads(capsys.readouterr().out)["error"]
+    error = printed_json(capsys, "analyze", spec, "--no-report", "--store", "unused", "--quiet", code=1)["error"]
     assert says in error["message"]
     assert error["hint"]
     shutil.rmtree("unused", ignore_errors=True)
@@ -378,8 +378,7 @@ def listed(hub: Hub) -> Hub:
 
 
 def discovered(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
-    assert main(["discover", "hub", "--json", *arguments]) == 0
-    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    found: list[dict[str, Any]] = printed_json(capsys, "discover", "hub", *arguments)
     return found
 
 
@@ -433,8 +432,7 @@ def test_what_a_list_excludes_is_left_out_and_said(
 
 
 def test_the_table_counts_copies_and_missing_licences(listed: Hub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["discover", "hub"]) == 0
-    told = capsys.readouterr().out
+    told = printed(capsys, "discover", "hub")
     assert "files of bob/codex" in told
     assert "5 data sets, 1 of them duplicate another; 2 state no licence" in told
     assert "agentsignals analyze hub:ann/pi" in told
@@ -456,8 +454,7 @@ def test_without_a_network_it_says_so(
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
     hub.faults["/api/datasets"] = [(503, {})] * 9
-    assert main(["discover", "hub", "--json"]) == 1
-    assert "can't be searched" in json.loads(capsys.readouterr().out)["error"]["message"]
+    assert "can't be searched" in printed_json(capsys, "discover", "hub", code=1)["error"]["message"]
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert main(["discover", "hub"]) == 1
     assert "HF_HUB_OFFLINE" in capsys.readouterr().err

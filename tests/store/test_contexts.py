@@ -6,7 +6,6 @@ import json
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,8 +14,8 @@ from agentsignals.ingest import pipeline
 from agentsignals.ingest.measure import explain
 from agentsignals.signals import catalog
 from agentsignals.store import Store
-from agentsignals.store.query import rows as asked
 from tests.golden import SAMPLES
+from tests.questions.stores import rows_of as rows
 
 TRIAL = SAMPLES / "swe-bench" / "trial"
 
@@ -44,11 +43,6 @@ COMPUTED = {
     "loop.attempts_used",
     "loop.retry_recovery",
 }
-
-
-def rows(store: Path, query: str) -> list[dict[str, Any]]:
-    names, found = asked(Store(store), query)
-    return [dict(zip(names, r, strict=True)) for r in found]
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ from tests.claude import SESSION, Log
 from tests.questions.stores import store_of
 from tests.ui.browser import browsing, needs_browser, overflow_px, serious
 from tests.ui.served import EVIL, EVIL_ID, Elements
+from tests.verbs import printed
 
 KEY = "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5dE7fG9hJ1kL3mN5pQ7rS9tU1vW3xY5zA7bC9dE1fG3hJ5kL-aBcDeFgH"
 
@@ -133,8 +134,7 @@ def test_the_verb_writes_a_new_page_and_nothing_else(tmp_path: Path, capsys: pyt
     store = store_of(tmp_path / "store", talk())
     out = tmp_path / "s.html"
     common = ("--store", str(store.folder), "--json")
-    assert main(["share", "talk-1", "--out", str(out), *common]) == 0
-    done = json.loads(capsys.readouterr().out)
+    done = json.loads(printed(capsys, "share", "talk-1", "--out", out, *common))
     assert done["file"] == str(out) and done["masked"]["key"] >= 2 and done["bytes"] == out.stat().st_size
     for arguments in (["talk-1", "--out", str(out)], ["talk-1", "--out", str(tmp_path / "s.pdf")]):
         assert main(["share", *arguments, *common]) == 1
@@ -159,14 +159,12 @@ def test_pictures_are_put_in_when_they_are_asked_for_and_the_top_says_that_nothi
     assert main([*asked, str(tmp_path / "without.html")]) == 0
     plain = (tmp_path / "without.html").read_text()
     assert json.loads(capsys.readouterr().out)["pictures"] == 0 and data not in plain and "img-src" not in plain
-    assert main([*asked, str(tmp_path / "with.html"), "--pictures"]) == 0
-    assert json.loads(capsys.readouterr().out)["pictures"] == 1
+    assert json.loads(printed(capsys, *asked, tmp_path / "with.html", "--pictures"))["pictures"] == 1
     shown = Elements((tmp_path / "with.html").read_text())
     assert shown.all_of("src") == [f"data:image/png;base64,{data}"]
     assert "included unmasked" in shown.said and "img-src data:" in shown.all_of("content")[0]
     trace.unlink()
-    assert main([*asked, str(tmp_path / "gone.html"), "--pictures"]) == 0
-    assert json.loads(capsys.readouterr().out)["pictures"] == 0
+    assert json.loads(printed(capsys, *asked, tmp_path / "gone.html", "--pictures"))["pictures"] == 0
 
 
 @pytest.mark.slow
