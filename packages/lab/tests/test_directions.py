@@ -128,13 +128,6 @@ def test_the_auroc_is_that_of_scikit_learn_with_ties() -> None:
     scores, positive = chance.integers(0, 6, 200).astype(float), chance.random(200) < 0.4
     assert separation.auroc(scores, positive) == pytest.approx(roc_auc_score(positive, scores))
     assert np.isnan(separation.auroc(scores, np.zeros(200, bool)))
-    labellings = np.stack([positive, ~positive, np.zeros(200, bool)])
-    columns = np.stack([scores, -scores, np.zeros(200)], axis=1)
-    by_ranks = separation.aurocs(columns, labellings)
-    assert by_ranks[:2] == pytest.approx(
-        np.array([[separation.auroc(column, labels) for column in columns.T] for labels in labellings[:2]])
-    )
-    assert np.isnan(by_ranks[2]).all()
 
 
 def test_held_out_separation_knows_a_difference_from_none() -> None:

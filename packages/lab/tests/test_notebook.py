@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -179,3 +181,27 @@ def read_gguf(data: bytes) -> dict[str, dict[str, object]]:
         "fields": fields,
         "tensors": {name: np.frombuffer(data, "<f4", length, start + at) for name, length, _, at in infos},
     }
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_as_it_lies_there(capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads((Path(__file__).parents[1] / "notebooks" / "lab.ipynb").read_text("utf-8"))
+    cells = ["".join(cell["source"]) for cell in document["cells"] if cell["cell_type"] == "code"]
+    assert not any(cell.get("outputs") for cell in document["cells"])
+    names: dict[str, Any] = {}
+    for source in cells:
+        exec(compile(source, "lab.ipynb", "exec"), names)  # noqa: S102  (our own file)
+    assert {p.name for p in (names["study"] / "runs" / "agent" / "inspect").iterdir()} == {
+        "baseline.json",
+        "harsh words.json",
+    }
+    assert names["layer"] in range(3)
+    assert abs(names["exact"]) > 0.01
+    assert "error" not in capsys.readouterr().err
+
+
+def test_a_heat_map_escapes_what_a_model_wrote() -> None:
+    shown = notebook.heat_map(["<b>", " x"], np.array([1.0, -0.5]))._repr_html_()
+    assert "&lt;b&gt;" in shown
+    assert "<b>" not in shown
+    assert "40,90,220,0.50" in shown

@@ -274,7 +274,6 @@ CLASSES = (*texts.EMOTIONS, texts.NO_EMOTION)
 def test_a_set_is_large_distinct_and_does_not_name_its_emotion(emotion: str) -> None:
     told = texts.stories(emotion)
     assert len(told) == len({s.text for s in told}) == 72
-    assert sum(s.coding for s in told) == 36
     assert not [s.text for s in told if NAMES.search(s.text)]
 
 
@@ -284,15 +283,7 @@ def test_sets_are_of_one_length_and_share_their_topics() -> None:
     assert len({tuple(s.topic for s in texts.stories(e)) for e in CLASSES}) == 1
 
 
-def test_pressure_differs_in_the_last_sentence_only() -> None:
-    pressing, open_ = (texts.stories("none", pressure=p) for p in ("pressing", "open"))
-    pairs = list(zip(pressing, open_, texts.stories("none"), strict=True))
-    assert all(a.text.startswith(c.text) and b.text.startswith(c.text) and a.text != b.text for a, b, c in pairs)
-
-
-def test_kinds_of_topics_and_numbers_of_variants_can_be_chosen() -> None:
-    assert {s.coding for s in texts.stories("calm", coding=False)} == {False}
-    assert len(texts.stories("calm", coding=True, variants=1)) == 12
+def test_the_number_of_variants_can_be_chosen() -> None:
     assert len({s.text for s in texts.stories("calm", variants=16)}) == 24 * 16
     for asked, says in (("bored", "no stories"), ("calm", "17 variants")):
         with pytest.raises(LabError, match=says):
@@ -326,8 +317,7 @@ def test_feedback_keeps_a_hostile_failure_as_it_is() -> None:
     assert len({tone.system for tone in tones.values()}) > 1
 
 
-def test_sets_have_versions_and_a_fingerprint() -> None:
-    assert set(texts.versions()) == {"feedback", "stories", "trajectory"}
+def test_sets_have_a_fingerprint() -> None:
     assert re.fullmatch("[0-9a-f]{12}", texts.fingerprint())
 
 

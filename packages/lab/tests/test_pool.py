@@ -18,7 +18,7 @@ from agentsignals_lab.retry.pool import Times, episodes
 from agentsignals_lab.retry.retry_runs import run_loop
 from agentsignals_lab.retry.rows import AttemptRow
 from agentsignals_lab.retry.wording import PlainWording
-from tests.test_retry import OneByOne, Scripted
+from tests.test_retry import Scripted
 from tests.test_trace import opened
 
 TASK = coding_tasks.task("parse_duration")
@@ -42,9 +42,6 @@ class Crowd:
         self.seeds: list[int] = []
         self.most = 0
         self._inside = 0
-
-    def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
-        return [self.answer(chat, how) for chat, how in zip(chats, sampling, strict=True)]
 
     def answer(self, chat: Sequence[Message], sampling: Sampling) -> Generation:
         self.seeds.append(sampling.seed)
@@ -121,7 +118,7 @@ def test_after_a_fault_an_answer_under_way_is_awaited_for_a_while_and_no_longer(
 
 
 def test_conditions_that_do_nothing_before_feedback_share_their_first_attempt() -> None:
-    writer = OneByOne("nothing", "nothing")
+    writer = Scripted("nothing", "nothing")
     done = list(episodes(writer, PLAN, [Work(c, TASK, s) for s in range(2) for c in (BASELINE, SAME, CALM)]))
     assert len(done) == 6
     firsts = [chat for chat in writer.told if not any(m.speaker == "assistant" for m in chat)]
@@ -139,8 +136,8 @@ def test_steering_before_feedback_shares_nothing() -> None:
 
 def test_a_first_attempt_of_an_earlier_call_is_not_written_again(tmp_path: Path) -> None:
     with opened(tmp_path / "run") as run:
-        run_loop(run, OneByOne("as it was", "nothing"), PLAN, [BASELINE], [TASK], 1)
-        later = OneByOne("as it is now", "nothing")
+        run_loop(run, Scripted("as it was", "nothing"), PLAN, [BASELINE], [TASK], 1)
+        later = Scripted("as it is now", "nothing")
         run_loop(run, later, PLAN, [BASELINE, SAME], [TASK], 1)
         assert len(later.told) == 1
         rows = run.table("attempts", AttemptRow).rows
@@ -155,7 +152,7 @@ def test_answers_that_await_their_verdicts_hold_back_new_episodes(
     judged, asked_enough = pool.evaluate, threading.Event()
     begun: list[int] = []
 
-    class Counting(OneByOne):
+    class Counting(Scripted):
         def answer(self, chat: Sequence[Message], sampling: Sampling) -> Generation:
             found = super().answer(chat, sampling)
             if len(self.told) == most:

@@ -27,26 +27,18 @@ class Scripted:
     """Answers each task by a list, an attempt each; keeps what it was told."""
 
     name = "scripted"
+    concurrency = 1
 
     def __init__(self, *answers: str) -> None:
         self.answers = answers
         self.told: list[Sequence[Message]] = []
         self.how: list[Sampling] = []
 
-    def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
-        self.told += [list(chat) for chat in chats]
-        self.how += sampling
-        made = [self.answers[sum(m.speaker == "assistant" for m in chat)] for chat in chats]
-        return [Generation(text=answer, tokens=(1, 2), finish="stop", prompt_tokens=5) for answer in made]
-
-
-class OneByOne(Scripted):
-    """The same as a server that answers one call at a time."""
-
-    concurrency = 1
-
     def answer(self, chat: Sequence[Message], sampling: Sampling) -> Generation:
-        return self.write([chat], [sampling])[0]
+        self.told.append(list(chat))
+        self.how.append(sampling)
+        text = self.answers[sum(m.speaker == "assistant" for m in chat)]
+        return Generation(text=text, tokens=(1, 2), finish="stop", prompt_tokens=5)
 
 
 def fenced(source: str) -> str:

@@ -24,16 +24,14 @@ def writer(server: Server, **more: Any) -> Served:
     return Served(f"small@{server.url}", wait=lambda _: None, **more)
 
 
-def test_answers_come_in_the_order_of_the_chats_with_what_the_server_counted(server: Server) -> None:
-    found = writer(server).write([chat(f"add {n}") for n in range(12)], [Sampling(9, seed=n) for n in range(12)])
-    assert [g.text for g in found] == [f"ADD {n}" for n in range(12)]
-    assert found[0] == Generation(
-        text="ADD 0", tokens=(), finish="stop", prompt_tokens=12, new_tokens=3, logprob_sum=None
+def test_an_answer_comes_with_what_the_server_counted(server: Server) -> None:
+    assert writer(server).answer(chat("add 1"), Sampling(9)) == Generation(
+        text="ADD 1", tokens=(), finish="stop", prompt_tokens=12, new_tokens=3, logprob_sum=None
     )
 
 
 def test_a_request_says_how_to_draw_and_joins_the_pieces(server: Server) -> None:
-    writer(server, logprobs=True).write([chat("add ", "two")], [Sampling(9, 0.7, 0.9, seed=4, stop=("\n\n",))])
+    writer(server).answer(chat("add ", "two"), Sampling(9, 0.7, 0.9, seed=4, stop=("\n\n",)))
     assert server.bodies == [
         {
             "model": "small",
@@ -43,7 +41,6 @@ def test_a_request_says_how_to_draw_and_joins_the_pieces(server: Server) -> None
             "max_tokens": 9,
             "temperature": 0.7,
             "top_p": 0.9,
-            "logprobs": True,
         }
     ]
 
@@ -55,13 +52,11 @@ def test_a_request_says_how_to_draw_and_joins_the_pieces(server: Server) -> None
         (said("ended", "content_filter"), ("ended", "stop", 12, 3, None)),
         (said(None), ("", "stop", 12, 3, None)),
         ({"choices": [{"message": {"content": None, "refusal": "no"}}]}, ("no", "stop", None, None, None)),
-        (said("sure", logprobs={"content": [{"logprob": -0.5}, {"logprob": -1}]}), ("sure", "stop", 12, 3, -1.5)),
-        (said("sure", logprobs={"content": None}), ("sure", "stop", 12, 3, None)),
     ],
 )
 def test_what_a_server_does_not_tell_is_none(server: Server, answer: Any, expected: tuple[Any, ...]) -> None:
     server.says = lambda _: answer
-    (found,) = writer(server).write([chat("add")], [Sampling(9)])
+    found = writer(server).answer(chat("add"), Sampling(9))
     assert (found.text, found.finish, found.prompt_tokens, found.new_tokens, found.logprob_sum) == expected
 
 
@@ -70,7 +65,7 @@ def test_a_server_that_fails_is_asked_again(server: Server, fault: Any) -> None:
     faults, waits = [fault, fault], []
     server.says = lambda _: faults.pop() if faults else said("at last")
     asked = Served(f"small@{server.url}", wait=waits.append)
-    assert asked.write([chat("add")], [Sampling(9)])[0].text == "at last"
+    assert asked.answer(chat("add"), Sampling(9)).text == "at last"
     assert len(waits) == 2
     assert (waits == [7.0, 7.0]) == (fault == 429)
 
@@ -78,7 +73,7 @@ def test_a_server_that_fails_is_asked_again(server: Server, fault: Any) -> None:
 def test_a_server_that_never_answers_is_an_error_that_says_so(server: Server) -> None:
     server.says = lambda _: 503
     with pytest.raises(LabError, match=f"no answer in {TRIES} tries: HTTP 503"):
-        writer(server).write([chat("add")], [Sampling(9)])
+        writer(server).answer(chat("add"), Sampling(9))
     assert len(server.bodies) == TRIES
 
 
@@ -86,15 +81,13 @@ def test_a_server_that_never_answers_is_an_error_that_says_so(server: Server) ->
 def test_a_refusal_is_final_and_no_redirect_is_followed(server: Server, status: int) -> None:
     server.says = lambda _: status
     with pytest.raises(LabError, match=f"HTTP {status}"):
-        writer(server, concurrency=1).write([chat("add")] * 50, [Sampling(9)] * 50)
-    assert len(server.bodies) < 25, "what was not asked yet is not asked any more"
+        writer(server).answer(chat("add"), Sampling(9))
+    assert len(server.bodies) == 1
 
 
-def test_an_open_answer_and_an_odd_number_of_samplings_are_refused(server: Server) -> None:
+def test_an_open_answer_is_refused(server: Server) -> None:
     with pytest.raises(LabError, match="continues no open answer"):
-        writer(server).write([[Message("assistant", (Piece("code", "def"),))]], [Sampling(9)])
-    with pytest.raises(LabError, match="1 chats came with 2 samplings"):
-        writer(server).write([chat("add")], [Sampling(9)] * 2)
+        writer(server).answer([Message("assistant", (Piece("code", "def"),))], Sampling(9))
     assert server.bodies == []
 
 
@@ -107,8 +100,8 @@ def test_what_names_no_server_is_wrong_usage(named: str) -> None:
 def test_it_is_told_once_where_texts_go(server: Server) -> None:
     told: list[str] = []
     here = writer(server, tell=told.append)
-    here.write([chat("add")], [Sampling(9)])
-    here.write([chat("add")], [Sampling(9)])
+    here.answer(chat("add"), Sampling(9))
+    here.answer(chat("add"), Sampling(9))
     assert told == [f"tasks and answers go to {server.url}, {LOCAL_NOTICE}, to be answered by small"]
 
 
@@ -116,7 +109,7 @@ def test_secrets_do_not_leave_this_machine(server: Server) -> None:
     texts = chat("my key is ", SECRET)
     here, away = writer(server), writer(server)
     away.leaves = True
-    here.write([texts], [Sampling(9)])
-    away.write([texts], [Sampling(9)])
+    here.answer(texts, Sampling(9))
+    away.answer(texts, Sampling(9))
     assert [SECRET in json.dumps(body) for body in server.bodies] == [True, False]
     assert Served("small@https://models.example/v1").leaves

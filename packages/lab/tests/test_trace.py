@@ -21,7 +21,7 @@ from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow
 from agentsignals_lab.retry.wording import PlainWording
 from agentsignals_lab.runs import Config, Manifest, Run
 from tests.conftest import read_files
-from tests.test_retry import OneByOne, Scripted, fenced
+from tests.test_retry import Scripted, fenced
 
 TASK = coding_tasks.task("parse_duration")
 WRONG = fenced("def parse_duration(text):\n    return 1 if text else 2\n")
@@ -38,7 +38,7 @@ MANIFEST = Manifest(
 CALM = Condition(name="calm words", tone="calm")
 
 
-class Dying(OneByOne):
+class Dying(Scripted):
     """Answers so often, then is interrupted."""
 
     def __init__(self, times: int, *answers: str) -> None:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from queue import SimpleQueue
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from agentsignals_lab.residual.interface import Answers, Edit, Generation, Message, Prompt, Request, Sampling, Writer
-
-AT_ONCE = 16
-"""Chats of one call of a writer that answers only whole lists."""
+from agentsignals_lab.residual.interface import Decodes, Edit, Generation, Message, Request, Sampling, Served, Writer
 
 
 class Asked(Struct, frozen=True):
@@ -49,30 +45,9 @@ class Stream(Protocol):
         ...
 
 
-@runtime_checkable
-class Decodes(Protocol):
-    """A model in this process."""
-
-    def answers(self) -> Answers: ...
-    def encode(self, chat: Sequence[Message]) -> Prompt: ...
-
-
-@runtime_checkable
-class Called(Protocol):
-    """A server that answers several calls at a time."""
-
-    concurrency: int
-
-    def answer(self, chat: Sequence[Message], sampling: Sampling) -> Generation: ...
-
-
 def stream_of(writer: Writer, ended: Ended) -> Stream:
     """The stream that goes with a writer."""
-    if isinstance(writer, Decodes):
-        return InProcess(writer, ended)
-    if isinstance(writer, Called):
-        return OnServer(writer, ended)
-    return AtOnce(writer, ended)
+    return InProcess(writer, ended) if isinstance(writer, Decodes) else OnServer(writer, ended)
 
 
 class InProcess:
@@ -109,7 +84,7 @@ class OnServer:
     """Calls of a server, several in flight. Their threads end with the process: an answer that never comes holds
     nobody up."""
 
-    def __init__(self, server: Called, ended: Ended) -> None:
+    def __init__(self, server: Served, ended: Ended) -> None:
         self._server, self._ended = server, ended
         self._free = threading.Semaphore(server.concurrency)
         self._closed = False
@@ -134,29 +109,3 @@ class OnServer:
 
     def close(self) -> None:
         self._closed = True
-
-
-class AtOnce:
-    """Any other writer: what was taken is answered in one call."""
-
-    def __init__(self, writer: Writer, ended: Ended) -> None:
-        self._writer, self._ended = writer, ended
-        self._taken: list[tuple[Any, Asked]] = []
-
-    def take(self, key: Any, asked: Asked) -> bool:
-        if len(self._taken) == AT_ONCE:
-            return False
-        self._taken.append((key, asked))
-        return True
-
-    def work(self) -> bool:
-        taken, self._taken = self._taken, []
-        if not taken:
-            return False
-        answers = self._writer.write([asked.chat for _, asked in taken], [asked.sampling for _, asked in taken])
-        for (key, _), answer in zip(taken, answers, strict=True):
-            self._ended.put(Answered(key, answer))
-        return False
-
-    def close(self) -> None:
-        self._taken = []

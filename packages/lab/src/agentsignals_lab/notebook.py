@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,14 @@ from agentsignals_lab.statistics import p_random
 
 __all__ = [
     "Loading",
+    "Piece",
     "Probe",
     "chat",
     "control_vector",
     "directions_of",
     "dose_curve",
     "head_attribution",
+    "heat_map",
     "layer_curve",
     "load",
     "logit_lens",
@@ -117,6 +120,27 @@ def token_projections(model: HookedModel, prompt: Prompt, of: DirectionSet, name
     vectors = directions.unit(of.vectors[of.names.index(name)])
     along = ((states - of.centre[:, None]) * vectors[:, None]).sum(axis=-1)
     return model.token_texts(prompt.tokens), np.asarray(along, np.float32)
+
+
+class HeatMap(Struct, frozen=True):
+    """Tokens with a value each, which a notebook shows as coloured text: red above 0, blue below."""
+
+    words: tuple[str, ...]
+    values: tuple[float, ...]
+
+    def _repr_html_(self) -> str:
+        most = max(map(abs, self.values), default=0.0) or 1.0
+        spans = (
+            f'<span title="{value:+.3g}" style="background:rgba({"220,60,40" if value > 0 else "40,90,220"},'
+            f'{abs(value) / most:.2f})">{escape(word)}</span>'
+            for word, value in zip(self.words, self.values, strict=True)
+        )
+        return f'<p style="white-space:pre-wrap">{"".join(spans)}</p>'
+
+
+def heat_map(words: Sequence[str], values: Array) -> HeatMap:
+    """Return a prompt's tokens with one layer of `token_projections`, or a probe's chances, for a notebook to show."""
+    return HeatMap(tuple(words), tuple(map(float, values)))
 
 
 def logit_lens(model: HookedModel, prompt: Prompt, layers: Sequence[int], top: int = 5) -> list[list[list[str]]]:

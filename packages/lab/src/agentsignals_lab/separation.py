@@ -45,20 +45,6 @@ def auroc(scores: NDArray[np.floating], positive: NDArray[np.bool_]) -> float:
     return float(below.sum() / (2 * len(high) * len(low)))
 
 
-def aurocs(scores: NDArray[np.floating], positives: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """`auroc` of many scores (n, columns) under many labellings (labellings, n): (labellings, columns). By the sum of
-    ranks (Mann and Whitney), which no labelling changes; NaN when one class is empty."""
-    ranks = np.empty(scores.shape)
-    for column, values in enumerate(scores.T):
-        _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-        ranks[:, column] = (counts.cumsum() - (counts - 1) / 2)[place]
-    n = positives.sum(axis=1, keepdims=True).astype(np.float64)
-    pairs = n * (positives.shape[1] - n)
-    above = positives.astype(np.float64) @ ranks - n * (n + 1) / 2
-    by_labelling: NDArray[np.float64] = np.divide(above, pairs, out=np.full(above.shape, np.nan), where=pairs > 0)
-    return by_labelling
-
-
 def interval(
     scores: NDArray[np.floating], positive: NDArray[np.bool_], groups: Sequence[str]
 ) -> tuple[float, float] | None:

@@ -7,9 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from math import fsum
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -36,18 +34,9 @@ class _Message(Struct):
     refusal: str | None = None
 
 
-class _Token(Struct):
-    logprob: float
-
-
-class _Logprobs(Struct):
-    content: list[_Token] | None = None
-
-
 class _Choice(Struct):
     message: _Message
     finish_reason: str | None = None
-    logprobs: _Logprobs | None = None
 
 
 class _Usage(Struct):
@@ -63,17 +52,15 @@ class _Completion(Struct):
 class Served:
     """A model behind a server, a `Writer`: `MODEL@URL`, or `MODEL` at `$OPENAI_BASE_URL`. The key is `$OPENAI_API_KEY`.
 
-    What leaves this machine has its secrets masked first, and `tell` is told once where it goes. `logprobs` asks
-    for the answers' probabilities, which not every server gives.
+    What leaves this machine has its secrets masked first, and `tell` is told once where it goes.
     """
 
-    def __init__(  # noqa: PLR0913  (what a person can set)
+    def __init__(
         self,
         named: str,
         *,
         concurrency: int = CONCURRENCY,
         timeout_s: float = TIMEOUT_S,
-        logprobs: bool = False,
         tell: Callable[[str], None] | None = None,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -91,39 +78,19 @@ class Served:
             raise UsageError(f"{concurrency} calls in flight ask nothing.", "One at least.")
         self.concurrency, self._timeout_s, self._tell, self._wait = concurrency, timeout_s, tell, wait
         self._telling = threading.Lock()
-        self._logprobs = logprobs
-
-    def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
-        """One answer a chat, in their order. LabError when the server refuses one, or gives none in several tries: then
-        those not yet asked are not asked.
-        """
-        if len(chats) != len(sampling):
-            raise LabError(f"{len(chats)} chats came with {len(sampling)} samplings.", "Give one sampling a chat.")
-        bodies = [self._body(chat, how) for chat, how in zip(chats, sampling, strict=True)]
-        self._may_go(bodies)
-        with ThreadPoolExecutor(self.concurrency) as crowd:
-            asked = [crowd.submit(self._answer, body) for body in bodies]
-            try:
-                return [future.result() for future in asked]
-            except BaseException:
-                crowd.shutdown(wait=False, cancel_futures=True)
-                raise
 
     def answer(self, chat: Sequence[Message], sampling: Sampling) -> Generation:
-        """One answer; as many calls at a time as `concurrency` says are meant to be in flight."""
+        """One answer; as many calls at a time as `concurrency` says are meant to be in flight. LabError when the server
+        refuses, gives none in several tries, or must not be told the chat."""
         body = self._body(chat, sampling)
-        self._may_go([body])
-        return self._answer(body)
-
-    def _may_go(self, bodies: Sequence[bytes]) -> None:
-        """LabError for what must not leave this machine; says once where the rest goes."""
-        if self.leaves and (kind := next(filter(None, (Guard().kind(body.decode()) for body in bodies)), None)):
+        if self.leaves and (kind := Guard().kind(body.decode())):
             raise LabError(f"A chat would have sent a {kind} to {self.url}.", "Take it out of the task's texts.")
         with self._telling:
-            tell, self._tell = (self._tell, None) if bodies else (None, self._tell)
+            tell, self._tell = self._tell, None
         if tell is not None:
             how = MASKED_NOTICE if self.leaves else LOCAL_NOTICE
             tell(f"tasks and answers go to {self.url}, {how}, to be answered by {self._model}")
+        return self._answer(body)
 
     def _body(self, chat: Sequence[Message], how: Sampling) -> bytes:
         if not chat or chat[-1].speaker == "assistant":
@@ -135,8 +102,6 @@ class Served:
         }
         if how.stop:
             asked["stop"] = list(how.stop)
-        if self._logprobs:
-            asked["logprobs"] = True
         if self._openai:
             # Its newer models take neither the older name nor a temperature other than one.
             return msgspec.json.encode(asked | {"max_completion_tokens": how.max_new_tokens})
@@ -175,14 +140,12 @@ class Served:
         if not completion.choices:
             raise Busy("a completion without a choice")
         choice, usage = completion.choices[0], completion.usage or _Usage()
-        tokens = choice.logprobs.content if choice.logprobs else None
         return Generation(
             text=choice.message.content or choice.message.refusal or "",
             tokens=(),
             finish="length" if choice.finish_reason == "length" else "stop",
             prompt_tokens=usage.prompt_tokens,
             new_tokens=usage.completion_tokens,
-            logprob_sum=fsum(token.logprob for token in tokens) if tokens else None,
         )
 
     def _sent(self, body: bytes) -> bytes:

@@ -20,7 +20,6 @@ from agentsignals_lab.residual.interface import (  # noqa: E402
     EVERYWHERE,
     Ablate,
     Add,
-    Clamp,
     Generation,
     Piece,
     Positions,
@@ -45,7 +44,7 @@ def vector(seed: int) -> np.ndarray:
 
 
 UP = (Add(1, vector(0), 5.0, Positions("generated")),)
-WITH_FEEDBACK = (Add(0, vector(1), 8.0, FEEDBACK), Clamp(2, vector(2), 3.0))
+WITH_FEEDBACK = (Add(0, vector(1), 8.0, FEEDBACK), Ablate(2, vector(2)))
 UNSEEN = (Suppress(FEEDBACK, layers=(1, 2)), Ablate(1, vector(3)))
 SHORT_SIGHT = (Suppress(Positions("generated"), layers=(3,)),)
 PATCHED = (Replace(1, np.stack([vector(4)]), Positions("last")),)

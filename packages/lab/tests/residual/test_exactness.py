@@ -13,7 +13,6 @@ pytest.importorskip("transformers", reason="transformers is not installed (extra
 from agentsignals_lab.residual.interface import (  # noqa: E402  (after the check that they can be loaded)
     Ablate,
     Add,
-    Clamp,
     Edit,
     Piece,
     Positions,
@@ -141,14 +140,6 @@ def test_ablation_leaves_nothing_along_the_direction_and_all_across_it(name: str
     np.testing.assert_allclose(now[0] @ across, was[0] @ across, atol=1e-4)
 
 
-def test_a_clamp_sets_the_coordinate(name: str) -> None:
-    model, prompt = small.hooked(name), prompts(name)[1]
-    (now,) = model.states([prompt], [2], [Clamp(2, -3 * direction(), 1.5, Positions("last"))])
-    (was,) = model.states([prompt], [2])
-    assert now[0, -1] @ unit() == pytest.approx(-1.5, abs=1e-5)
-    np.testing.assert_array_equal(now[0, :-1], was[0, :-1])
-
-
 def test_edits_of_one_layer_act_in_their_order(name: str) -> None:
     model, prompt = small.hooked(name), prompts(name)[0]
     ablate, add = Ablate(1, direction()), Add(1, direction(), 2.0)
@@ -216,7 +207,7 @@ def test_answers_with_and_without_a_cache_are_the_same(name: str, which: Any) ->
     asked = [*prompts(name), fed_back(name)]
     edits: list[Edit] = [
         Add(1, direction(), 6.0, Positions(which)),
-        Clamp(2, direction(1), 2.0, Positions(which)),
+        Ablate(2, direction(1), Positions(which)),
         Suppress(Positions("roles", roles=("feedback",)), layers=(1, 3)),
     ]
     how = [Sampling(10)] * len(asked)
@@ -265,14 +256,3 @@ def test_own_probabilities_are_the_librarys(name: str) -> None:
     assert np.isnan(own[0])
     wanted = [theirs[i, token] for i, token in enumerate(prompt.tokens[1:])]
     np.testing.assert_allclose(own[1:], wanted, atol=ROUNDING)
-
-
-def test_attention_weights_are_of_earlier_tokens_and_sum_to_one(name: str) -> None:
-    model, prompt = small.hooked(name), prompts(name)[1]
-    weights = model.attention(prompt)
-    n = len(prompt.tokens)
-    assert weights.shape == (small.LAYERS, 4, n, n)
-    np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
-    assert weights[..., np.triu_indices(n, 1)[0], np.triu_indices(n, 1)[1]].max() == 0
-    assert model._model.config._attn_implementation == "sdpa"
-    np.testing.assert_array_equal(model.next_logprobs([prompt]), model.next_logprobs([prompt]))

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from agentsignals.errors import LabError
 
-from agentsignals_lab.residual.interface import Ablate, Add, Clamp, Edit, Replace, Suppress
+from agentsignals_lab.residual.interface import Ablate, Add, Edit, Replace, Suppress
 
-StateEdit = Add | Ablate | Clamp | Replace
+StateEdit = Add | Ablate | Replace
 
 
 def checked(edits: Sequence[Edit], layers: int, width: int) -> None:
@@ -62,11 +62,10 @@ class Change:
         return torch.where(chosen.unsqueeze(-1), self._moved(states, self._array, self.edit), states)
 
     @staticmethod
-    def _moved(states: torch.Tensor, unit: torch.Tensor, edit: Add | Ablate | Clamp) -> torch.Tensor:
+    def _moved(states: torch.Tensor, unit: torch.Tensor, edit: Add | Ablate) -> torch.Tensor:
         if isinstance(edit, Add):
             return states + edit.amount * unit
-        wanted = edit.value if isinstance(edit, Clamp) else 0.0
-        return states + (wanted - states @ unit).unsqueeze(-1) * unit
+        return states - (states @ unit).unsqueeze(-1) * unit
 
     def _replaced(self, states: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
         counts = chosen.sum(1).tolist()

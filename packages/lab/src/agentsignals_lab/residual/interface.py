@@ -7,7 +7,7 @@ the unpadded sequence; `end` is exclusive. Arrays are NumPy float32 unless said 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -93,15 +93,6 @@ class Ablate(Struct, frozen=True, tag="ablate"):
     positions: Positions = Positions()
 
 
-class Clamp(Struct, frozen=True, tag="clamp"):
-    """h with its coordinate along the unit vector of `vector` set to `value`."""
-
-    layer: int
-    vector: np.ndarray
-    value: float
-    positions: Positions = Positions()
-
-
 class Replace(Struct, frozen=True, tag="replace"):
     """h at the positions replaced by `states` ((n, d), one row a position in order): activation patching.
 
@@ -123,7 +114,7 @@ class Suppress(Struct, frozen=True, tag="suppress"):
     layers: tuple[int, ...] = ()
 
 
-Edit = Add | Ablate | Clamp | Replace | Suppress
+Edit = Add | Ablate | Replace | Suppress
 
 
 class Sampling(Struct, frozen=True):
@@ -215,15 +206,15 @@ class Loading(Struct, frozen=True, kw_only=True):
     gradients."""
 
 
-class Writer(Protocol):
-    """Something that answers a chat: a model in this process, or a server."""
+class Served(Protocol):
+    """A model that answers a chat a call, several calls at a time."""
 
     @property
     def name(self) -> str: ...
+    @property
+    def concurrency(self) -> int: ...
 
-    def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
-        """One generation a chat, in their order; `sampling` has one entry a chat."""
-        ...
+    def answer(self, chat: Sequence[Message], sampling: Sampling) -> Generation: ...
 
 
 class Answers(Protocol):
@@ -244,3 +235,17 @@ class Answers(Protocol):
     def step(self) -> list[tuple[Any, Generation]]:
         """Writes one token in every row; the answers that ended with it, and their keys."""
         ...
+
+
+@runtime_checkable
+class Decodes(Protocol):
+    """A model in this process."""
+
+    @property
+    def name(self) -> str: ...
+    def answers(self) -> Answers: ...
+    def encode(self, chat: Sequence[Message]) -> Prompt: ...
+
+
+Writer = Decodes | Served
+"""Something that answers chats."""

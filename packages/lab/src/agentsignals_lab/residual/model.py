@@ -85,9 +85,6 @@ class HookedModel:
         """Plain text without a template; a beginning-of-sequence token where the tokenizer adds one."""
         return encode_pieces(self._tokenizer, pieces)
 
-    def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
-        return self.generate([self.encode(chat) for chat in chats], sampling)
-
     def calibrate(self, prompts: Sequence[Prompt]) -> Calibration:
         """Measures norms on `prompts`; later calls leave sinks out by what was found."""
         norms: dict[int, list[np.ndarray]] = {layer: [] for layer in range(self.card.layers)}
@@ -187,20 +184,6 @@ class HookedModel:
             given = torch.from_numpy(states).to(head.weight.device, head.weight.dtype)
             logits: np.ndarray = head(norm(given)).float().cpu().numpy()
         return logits
-
-    def attention(self, prompt: Prompt) -> np.ndarray:
-        """Attention weights: (layers, heads, tokens, tokens), rows are queries."""
-        batch = Batch([self._fitting(prompt)], self._padding(), self._device)
-        usual = self._model.config._attn_implementation
-        self._model.set_attn_implementation("eager")
-        try:
-            with torch.inference_mode():
-                weights = self._backbone(
-                    input_ids=batch.ids, attention_mask=batch.real.long(), use_cache=False, output_attentions=True
-                ).attentions
-        finally:
-            self._model.set_attn_implementation(usual)
-        return np.stack([layer[0].float().cpu().numpy() for layer in weights])
 
     def first_token(self, text: str) -> int:
         """The first token of a text as it goes on after a prompt. LabError when it has none."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from agentsignals.errors import LabError
 from msgspec import Struct
@@ -21,28 +20,19 @@ from agentsignals_lab.texts.tones import Tone, read_tones
 
 _FOLDER = Path(__file__).parent
 
-NEGATIVE = ("frustrated", "desperate", "stuck", "stressed")
-POSITIVE = ("calm", "patient", "confident")
-EMOTIONS = (*POSITIVE, *NEGATIVE)
+EMOTIONS = ("calm", "patient", "confident", "frustrated", "desperate", "stuck", "stressed")
 NO_EMOTION = "none"
 
-Pressure = Literal["pressing", "open"]
 TONES = ("neutral", "calm", "pressing", "honest")
 
 _VARIANTS = 3
 
 
-class Story(Struct, frozen=True, kw_only=True):
+class Story(Struct, frozen=True):
     """A short text about a person and a thing they do."""
 
-    id: str
-    emotion: str
-    """One of `EMOTIONS`, or `none`."""
     topic: str
     """Shared by all emotions: what a held-out split goes by."""
-    coding: bool
-    pressure: Pressure | None
-    """Statement of its last sentence about time; None: there is no such sentence."""
     text: str
 
 
@@ -65,49 +55,26 @@ def fingerprint() -> str:
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
-def versions() -> dict[str, str]:
-    """The version of each set, by its name."""
-    return {file.stem: _read(file.stem)["version"] for file in sorted(_FOLDER.glob("*.toml"))}
-
-
-def stories(
-    emotion: str, *, coding: bool | None = None, pressure: Pressure | None = None, variants: int = _VARIANTS
-) -> list[Story]:
-    """Stories of one emotion, `variants` (1 to 16) a topic; `coding` None takes both kinds of topics.
+def stories(emotion: str, variants: int = _VARIANTS) -> list[Story]:
+    """Stories of one emotion, `variants` (1 to 16) a topic.
 
     Story number i of a topic is made of the same places in the lists for every emotion, so sets match sentence by
     sentence. LabError for an emotion that has none.
     """
-    return list(_stories(emotion, coding, pressure, variants))
-
-
-def _stories(emotion: str, coding: bool | None, pressure: Pressure | None, variants: int) -> Iterator[Story]:
     document = _read("stories")
     if emotion not in document["emotions"]:
         raise LabError(f"There are no stories of {emotion!r}.", f"Say one of {', '.join(document['emotions'])}.")
     first, then = document["emotions"][emotion]["first"], document["emotions"][emotion]["then"]
     if not 1 <= variants <= len(first) * len(then):
         raise LabError(f"{variants} variants of a topic.", f"Say 1 to {len(first) * len(then)}.")
+    made = []
     for kind in ("coding", "other"):
-        if coding is not None and coding != (kind == "coding"):
-            continue
         for place, (topic, opening) in enumerate(document["topics"][kind].items()):
             for variant in range(variants):
                 # Steps that share no divisor: over the topics each sentence is used equally often.
                 pick = (place * variants + variant) * 5 % (len(first) * len(then))
-                parts = [opening, first[pick % len(first)], then[pick // len(first)]]
-                if pressure is not None:
-                    endings = document["time"][pressure]
-                    parts.append(endings[(place + variant) % len(endings)])
-                name = f"{emotion}/{topic}/{variant}" + (f"/{pressure}" if pressure else "")
-                yield Story(
-                    id=name,
-                    emotion=emotion,
-                    topic=topic,
-                    coding=kind == "coding",
-                    pressure=pressure,
-                    text=" ".join(parts),
-                )
+                made.append(Story(topic, " ".join((opening, first[pick % len(first)], then[pick // len(first)]))))
+    return made
 
 
 def dialogues() -> list[tuple[str, str]]:
