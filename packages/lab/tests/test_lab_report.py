@@ -296,9 +296,24 @@ def test_a_run_of_directions_and_of_the_grid_has_its_curves(tmp_path: Path) -> N
         low: float
         high: float
 
+    class Probed(Row, frozen=True):
+        KEY = ("stage", "item", "span")
+        stage: str
+        item: int
+        span: str
+        direction: str
+        layer: int
+        z: float
+
     manifest = Manifest(model={}, evaluator="1", texts="t", sandbox="strict", seed=1, packages={}, started_at="now")
     run = Run.open(tmp_path / "r", Config("grid", {}), manifest)
     with run:
+        run.table("probe", Probed).add(
+            Probed(stage, item, span, "tense", 3, z + item + (9 if span == "task" else 0))
+            for stage, z in (("start", 0.0), ("end", 2.0))
+            for item in (0, 1)
+            for span in ("all", "task")
+        )
         run.table("separation", Separated).add(
             Separated("contrast", "stories", "feedback", layer, 0.5 + layer / 10, None, None) for layer in (-1, 0, 1)
         )
@@ -308,10 +323,15 @@ def test_a_run_of_directions_and_of_the_grid_has_its_curves(tmp_path: Path) -> N
             for dose in (-1.0, 1.0)
         )
     (rows,) = [part for part in sections(Run.read(tmp_path / "r")) if part.name == "rows"]
-    separated, dosed = [chart for chart in rows.outcome.charts if chart is not None]
+    separated, dosed, staged = [chart for chart in rows.outcome.charts if chart is not None]
     assert [(mark["at"], mark["value"]) for mark in separated.marks] == [(-1, 0.4), (0, 0.5), (1, 0.6)]
     assert separated.title == "Separation on held-out feedback by layer"
     assert [(mark["name"], mark["value"]) for mark in dosed.marks] == [("-1", -0.25), ("+1", 0.25)]
+    assert [(mark["name"], mark["at"], mark["value"]) for mark in staged.marks] == [
+        ("tense", 0, 0.5),
+        ("tense", 1, 2.5),
+    ]
+    assert staged.title == "Projection by stage, layer 3: start, end"
     page = tmp_path / "page.html"
     assert main(["lab", "report", str(tmp_path / "r"), "-o", str(page), "--quiet"]) == 0
-    assert page.read_text("utf-8").count("<svg") >= 2
+    assert page.read_text("utf-8").count("<svg") >= 3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
+from statistics import fmean
 from typing import Any
 
 import msgspec
@@ -77,7 +79,12 @@ def _tables(run: Run) -> Part:
     # What was found is a few rows, what it was found in are many: the answer comes first.
     tables.sort(key=lambda table: (table.n, table.id))
     filled = [table for table in tables if table.rows]
-    return Part("rows", "Rows", "What was measured?", Outcome([], filled, [*_layer_curves(run), *_dose_curves(run)]))
+    return Part(
+        "rows",
+        "Rows",
+        "What was measured?",
+        Outcome([], filled, [*_layer_curves(run), *_dose_curves(run), *_stage_curves(run)]),
+    )
 
 
 def _layer_curves(run: Run) -> Iterator[Chart]:
@@ -118,6 +125,22 @@ def _dose_curves(run: Run) -> Iterator[Chart]:
         title = f"Effect by dose: {name}"
         form = charts.dots("effect", "number")
         yield Chart(id=f"lab.dose.{number}", title=title, says=says, form=form, marks=marks, n=len(marks), of="doses")
+
+
+def _stage_curves(run: Run) -> Iterator[Chart]:
+    """A chart for each layer of whole prompts' mean z by stage of a failure, a line a direction."""
+    rows = [row for row in _objects(run, "probe") if row["span"] == "all"]
+    stages, names = (list(dict.fromkeys(row[field] for row in rows)) for field in ("stage", "direction"))
+    for layer in dict.fromkeys(row["layer"] for row in rows):
+        marks = []
+        for name, (at, stage) in product(names, enumerate(stages)):
+            values = [r["z"] for r in rows if (r["layer"], r["direction"], r["stage"]) == (layer, name, stage)]
+            tip = f"{name}, {stage}: {fmean(values):+.2f}"
+            marks.append({"name": name, "at": at, "value": fmean(values), "low": None, "high": None, "tip": tip})
+        form = charts.intervals_by_position("stage", "z over random directions", names)
+        title = f"Projection by stage, layer {layer}: {', '.join(stages)}"
+        says = "; ".join(str(mark["tip"]) for mark in marks)
+        yield Chart(id=f"lab.stages.{layer}", title=title, says=says, form=form, marks=marks, n=len(rows), of="prompts")
 
 
 def _objects(run: Run, name: str) -> list[dict[str, Any]]:

@@ -91,11 +91,13 @@ def tokenizer() -> Any:
     )
 
 
-def transformer(name: str, *, attention: str = "sdpa", seed: int = 0) -> Any:
+def transformer(name: str, *, attention: str = "sdpa", seed: int = 0, positions: int = 128) -> Any:
     """The plain model, in evaluation mode."""
     torch.manual_seed(seed)
     config_class, own = CONFIGS[name]
-    config = getattr(transformers, config_class)(**{**_SHARED, **own}, vocab_size=len(tokenizer()))
+    config = getattr(transformers, config_class)(
+        **{**_SHARED, **own, "max_position_embeddings": positions}, vocab_size=len(tokenizer())
+    )
     return transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
 
 

@@ -122,18 +122,9 @@ def _held_out(
 
 def _row(road: tuple[str, str, str, int], scores: Array, positive: np.ndarray, groups: Sequence[str]) -> SeparationRow:
     low, high = separation.interval(scores, positive, groups) or (None, None)
-    return SeparationRow(
-        recipe=road[0],
-        learnt_from=road[1],
-        judged_on=road[2],
-        layer=road[3],
-        auroc=separation.auroc(scores, positive),
-        low=low,
-        high=high,
-        null_high=None,
-        p=None,
-        n=len(scores),
-    )
+    names = dict(zip(SeparationRow.KEY, road, strict=True))
+    value = separation.auroc(scores, positive)
+    return SeparationRow(auroc=value, low=low, high=high, null_high=None, p=None, n=len(scores), **names)  # type: ignore[arg-type]  # the fields of its key, by name
 
 
 def _scenes(run: Run, at: Setting, source: Source, layers: Sequence[int], config: Config) -> None:
@@ -145,24 +136,13 @@ def _scenes(run: Run, at: Setting, source: Source, layers: Sequence[int], config
     keys = [task.key for task in at.tasks]
     high, low = (separation.Grouped(tones[tone], keys) for tone in (at.high, at.low))
     table = run.table("separation", SeparationRow)
-    for layer, separated in zip(judged, separation.held_out(high, low, shuffles=config.shuffles), strict=True):
-        table.add(
-            [
-                SeparationRow(
-                    recipe="contrast",
-                    learnt_from=source,
-                    judged_on=source,
-                    layer=layer,
-                    auroc=separated.auroc,
-                    low=separated.low,
-                    high=separated.high,
-                    null_high=separated.null_high,
-                    p=separated.p,
-                    p_best=separated.p_best,
-                    n=separated.n,
-                )
-            ]
+    fields = ("auroc", "low", "high", "null_high", "p", "p_best", "n")
+    table.add(
+        SeparationRow(
+            recipe="contrast", learnt_from=source, judged_on=source, layer=layer, **{f: getattr(one, f) for f in fields}
         )
+        for layer, one in zip(judged, separation.held_out(high, low, shuffles=config.shuffles), strict=True)
+    )
     stories = learnt(at, "stories", judged, ())
     scores = directions.project(np.concatenate(list(tones.values())), stories.vectors[0], stories.centre, "coordinate")
     positive = np.arange(len(scores)) < len(keys)
