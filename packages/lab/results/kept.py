@@ -9,7 +9,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-WRITTEN = {"answer", "source", "feedback", "error", "evaluator", "tier", "wall_time_s", "prose_words", "seed"}
+LEFT_OUT = {
+    "answer", "source", "feedback", "error", "evaluator", "tier", "wall_time_s", "prose_words", "seed", "logprob_sum",
+    "visible_passed", "n_visible", "hidden_passed", "n_hidden", "finish", "valid_python", "passed_at", "noise",
+    "frustration_per_100_words", "desperation_per_100_words", "give_up_per_100_words", "regressed", "repeated", "span", "label",
+}  # fmt: skip
 TABLES = {
     "loop": ("episodes", "attempts", "manipulation"),
     "impossible": ("episodes", "attempts", "manipulation"),
@@ -29,7 +33,7 @@ def keep(runs: Path, into: Path) -> None:
             if not path.exists():
                 continue
             rows = [
-                {name: rounded(value) for name, value in row.items() if name not in WRITTEN}
+                {name: rounded(value) for name, value in row.items() if name not in LEFT_OUT}
                 for row in pq.read_table(path).to_pylist()
                 if row.get("span", "all") == "all"
             ]

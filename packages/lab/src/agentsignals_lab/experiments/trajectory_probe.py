@@ -30,6 +30,8 @@ class Config(Struct, frozen=True):
     setting: SettingConfig = SettingConfig(tasks=20)
     layers: tuple[int, ...] = ()
     recipe: Recipe = "grand_mean"
+    scenes: bool = True
+    """Measures norms on scenes, too. They are long: on a large model without a GPU they take most of the time."""
 
 
 class ProbeRow(Row, frozen=True, kw_only=True):
@@ -65,7 +67,7 @@ class Trend(Struct, frozen=True):
 def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> None:
     """Table `probe`, file `directions.npz`, summary `trends`."""
     at, layers = setting(model, config.setting), chosen_layers(model, config.layers)
-    calibration = calibrated(at, scenes=not at.read.trajectory)
+    calibration = calibrated(at, scenes=config.scenes)
     of = by_recipe(at, config.recipe, text_states(at, layers), layers)
     directions.write(of, run.folder / "directions.npz")
     table, stages = run.table("probe", ProbeRow), at.stages()
