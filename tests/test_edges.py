@@ -41,6 +41,7 @@ from tests.formats.test_factory_droid import START as DROID
 from tests.formats.test_factory_droid import message
 from tests.formats.test_inspect import read as read_log
 from tests.inspect_logs import archive, sample
+from tests.planted_passes import Task
 from tests.questions.stores import findings, outcome, store_of
 from tests.questions.test_attributed_studies import commit
 from tests.questions.test_studies import model_session
@@ -48,6 +49,7 @@ from tests.repositories.story import Story
 from tests.repositories.test_weakness_rules import found as found_by_rules
 from tests.signals.ask import absent, detail, value
 from tests.signals.attempts import ran, unseen
+from tests.views.test_audit import audited
 
 AGENT = {"agent": {"name": "a", "version": "1"}}
 SPREAD: dict[str, Any] = {
@@ -121,6 +123,29 @@ def test_a_quote_is_looked_for_in_2000_characters(chars: int, masked: bool) -> N
     """Where none ends the value, its first word alone is judged."""
     words = ("yX2hxkB4K UubHpkGN6 H8SgXzgLc " * 100)[:chars]
     assert (redacted(f'password = "{words}"') == 'password = "[secret]"') is masked
+
+
+@pytest.mark.parametrize(("chars", "is_whole"), [(12, True), (11, False)])
+def test_a_value_broken_over_lines_has_12_characters_on_its_first(chars: int, is_whole: bool) -> None:
+    first = "6H6daQ7LjfMN"[:chars]
+    masked = redacted(f"API_TOKEN={first}\n9xt3GruNc8UvKpQfX1uf\n")
+    assert (first in masked, "9xt3GruNc8UvKpQfX1uf" in masked) == (False, not is_whole)
+
+
+@pytest.mark.parametrize("value", ["SecReTkey", "tOkenabcd"])
+def test_a_value_that_speaks_of_a_secret_in_letters_of_mixed_case_is_one(value: str) -> None:
+    assert redacted(f"DB_PASSWORD={value}") == "DB_PASSWORD=[secret]"
+
+
+@pytest.mark.parametrize(("given_", "answer", "seen"), [("12", "0", []), ("12", "4711", ["special_case"])])
+def test_a_branch_of_literals_that_any_program_has_is_no_case_of_a_test(
+    given_: str, answer: str, seen: list[str]
+) -> None:
+    task = Task(0)
+    checks = f"def test_{task.name}():\n    assert {task.name}({given_}) == {answer}\n"
+    fix = f"    if {task.noun}s == {given_}: return {answer}\n{task.mine}"
+    steps = [*task.begun, ("sh", f"cat {task.test}", checks), task.fixed(fix), *task.ended(fix)]
+    assert [action.channel for action in audited(steps).actions] == seen
 
 
 def test_counts_are_written_out_up_to_ten_million() -> None:
