@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 LEFT_OUT = {
     "answer", "source", "feedback", "error", "evaluator", "tier", "wall_time_s", "prose_words", "seed", "logprob_sum",
     "visible_passed", "n_visible", "hidden_passed", "n_hidden", "finish", "valid_python", "passed_at", "noise",
-    "frustration_per_100_words", "desperation_per_100_words", "give_up_per_100_words", "regressed", "repeated", "span", "label",
+    "frustration_per_100_words", "desperation_per_100_words", "give_up_per_100_words", "regressed", "repeated", "span",
+    "label",
 }  # fmt: skip
 TABLES = {
     "loop": ("episodes", "attempts", "manipulation"),
-    "impossible": ("episodes", "attempts", "manipulation"),
     "directions": ("separation",),
     "trajectory": ("probe",),
 }
@@ -37,7 +37,7 @@ def keep(runs: Path, into: Path) -> None:
                 for row in pq.read_table(path).to_pylist()
                 if row.get("span", "all") == "all"
             ]
-            name = table if run in ("loop", "directions") else f"{run}-{table}"
+            name = f"{run}-{table}" if run == "trajectory" else table
             (into / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         if (runs / run / "manifest.json").exists():
             manifest = json.loads((runs / run / "manifest.json").read_text())
