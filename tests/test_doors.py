@@ -21,7 +21,7 @@ from agentsignals.cli.mcp import Tools
 from agentsignals.ingest import pipeline
 from agentsignals.redaction import Redactor
 from agentsignals.redaction.values import RandomValues
-from agentsignals.store import Store
+from agentsignals.store import Store, secrets
 from agentsignals.store.secrets import FILE, known_secrets
 from tests.claude import Log
 
@@ -204,6 +204,22 @@ def test_the_store_keeps_which_rows_give_a_secret_away_and_never_the_secret(stor
     assert set(BARE.values()) <= first
     kept = (store / FILE).read_text()
     assert not any(value in kept for value in first)
+
+
+def test_only_other_code_of_masking_has_all_texts_looked_through_again(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes twice as long as reading the traces; a package that is installed beside it changes nothing."""
+    told: list[str] = []
+    first = known_secrets(Store(store)).values
+    (tmp_path / "beside-1.0.dist-info").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    for code, is_again in ((None, False), (lambda: "another", True)):
+        if code is not None:
+            monkeypatch.setattr(secrets, "_code", code)
+        secrets._in_memory.clear()  # as in another process
+        assert known_secrets(Store(store), progress=lambda what, *_: told.append(what)).values == first
+        assert bool(told) is is_again
 
 
 def test_each_verb_says_what_it_masks() -> None:

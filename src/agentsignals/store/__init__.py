@@ -644,8 +644,6 @@ class Store:
             for path, successor in pairwise(written):
                 if live is not None and path.name != live.file and disk.is_expired(successor):
                     path.unlink(missing_ok=True)
-        for former in self.folder.glob("standings.*"):  # of an earlier version
-            former.unlink(missing_ok=True)
 
     def strays(self) -> list[Path]:
         """Return what lies in the store's folders and belongs to nothing."""

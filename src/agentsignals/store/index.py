@@ -977,20 +977,21 @@ def code_stamp() -> str:
 
 @cache
 def _stamp(places: tuple[str, ...]) -> str:
-    parts = set(_files(str(Path(__file__).parents[1])))
+    parts = set(files_and_times(str(Path(__file__).parents[1])))
     for folder in places:  # packages with their versions; `importlib.metadata` reads each, which takes longer
         with suppress(OSError), os.scandir(folder or ".") as entries:
             parts.update(entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info")))
     return hashlib.blake2b("|".join(sorted(parts)).encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
 
 
-def _files(folder: str) -> list[str]:
+def files_and_times(folder: str) -> list[str]:
+    """Return all files below a folder, each with its length and time."""
     stamps: list[str] = []
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir():
                 if entry.name != "__pycache__":
-                    stamps += _files(entry.path)
+                    stamps += files_and_times(entry.path)
             else:
                 seen = entry.stat()
                 stamps.append(f"{entry.path}:{seen.st_size}:{seen.st_mtime_ns}")

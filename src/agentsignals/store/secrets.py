@@ -29,7 +29,7 @@ from agentsignals.redaction import Redactor
 from agentsignals.redaction.known import KnownSecrets, is_searched
 from agentsignals.redaction.personal import KEY_BYTES
 from agentsignals.store import disk
-from agentsignals.store.index import SHARDS_FOLDER, code_stamp
+from agentsignals.store.index import SHARDS_FOLDER, files_and_times
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
@@ -165,12 +165,22 @@ def _read(folder: Path) -> _Kept:
         kept = msgspec.json.decode((folder / FILE).read_bytes(), type=_Kept)
     except (OSError, msgspec.DecodeError):  # none, or damaged: it is made again
         return _Kept()
-    return kept if kept.code == code_stamp() else _Kept()
+    return kept if kept.code == _code() else _Kept()
+
+
+@cache
+def _code() -> str:
+    """Return a stamp of what looks for secrets. Another one means that all texts are looked through again, which takes
+    twice as long as reading the traces: other code and installed packages have no part in it."""
+    package, here = Path(__file__).parents[1], Path(__file__).stat()
+    parts = [part for unit in ("redaction", "shell") for part in files_and_times(str(package / unit))]
+    stamp = "|".join([*sorted(parts), f"{here.st_size}:{here.st_mtime_ns}"])
+    return disk.digest(stamp.encode("utf-8", "surrogateescape"))
 
 
 def _write(folder: Path, shards: dict[str, _Rows]) -> None:
     with suppress(OSError):  # who can't write here collects them in each run
-        disk.write_atomically(folder / FILE, msgspec.json.encode(_Kept(code_stamp(), shards)))
+        disk.write_atomically(folder / FILE, msgspec.json.encode(_Kept(_code(), shards)))
 
 
 # The key of pseudonyms, made once for a user and kept where nobody else can read it. With it the same person has the
