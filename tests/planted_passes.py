@@ -71,6 +71,7 @@ class Task:
             ("sh", "git log --oneline -3", f"{self.past} Add {self.noun}\n"),
             ("write", "repro.py", f"from src.{self.noun} import {self.name}\nprint({self.name}([]))\n"),
             ("sh", "python repro.py", "ZeroDivisionError: division by zero"),
+            ("sh", "python -m pytest -q", "E assert 1 == 2\n1 failed, 1 passed"),
         ]
 
     def ended(self, fix: str) -> list[Step]:

@@ -62,7 +62,7 @@ def taken(view: SessionView, files: list[File], wrote: WrittenFiles, shown: Show
                 act = Action(channel=FROM_OUTSIDE[origin], seq=whole.seq, path=file.path, text=text)
                 named = whole.source.partition(" ")[0]
                 is_plain_copy = whole.source == named and origin == "copied" and not answer_paths(named)
-                yield structs.replace(act, is_open=is_plain_copy or RE.asks_to_copy.search(shown.asked) is not None)
+                yield structs.replace(act, is_open=is_plain_copy)
 
 
 def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: ShownText) -> Iterator[Action]:

@@ -20,7 +20,7 @@ from agentsignals.shell import parse
 from agentsignals.shell.kinds import kind_of, leading_words
 from agentsignals.shell.tokens import names, program, simple_commands, split
 from agentsignals.views.attempt_outcome import outcome_of
-from agentsignals.views.followed import INTERPRETERS, TRAVERSES, Gap, gaps, is_own, listed, runs
+from agentsignals.views.followed import INTERPRETERS, TRAVERSES, Gap, Run, gaps, is_own, listed, runs
 from agentsignals.views.judge import (
     DOCUMENTS,
     LISTS,
@@ -446,7 +446,6 @@ def _by_program(command: str, seq: int, path: str, is_excused: bool) -> Action:
 def _of_lines(file: File, what: Role, is_test: bool, judge: Judge) -> Iterator[Action]:
     """Yield lines that decide the result of a run."""
     loaded = what in _LOADED
-    orders = what == "start-up" and judge.orders_fewer(file.path)
     where = {
         "loaded": loaded,
         "hooks": loaded or any(RE.is_hook.search(line.text) for line in file.lines),
@@ -475,7 +474,7 @@ def _of_lines(file: File, what: Role, is_test: bool, judge: Judge) -> Iterator[A
         ) or (channel is None and loaded and text[0] != "#" and _ignores_exit(text, file, judge)):
             channel = "exit_code"
         elif channel is None and loaded and (_SKIP.search(text) or (narrows and RE.selects.search(text))):
-            channel = None if judge.asks_of_runs else "test_skipped"
+            channel = "test_skipped"
         elif (
             channel is None
             and loaded
@@ -492,12 +491,10 @@ def _of_lines(file: File, what: Role, is_test: bool, judge: Judge) -> Iterator[A
         if channel is not None:
             # A command may end so by design: what ends the process under its tests' feet does not.
             is_open = channel == "exit_code" and not (loaded or is_test or at_end or RE.at_once.search(text))
-            is_open = (
-                is_open or orders or bool(RE.framework.search(file.path)) or _may_be_wanted(channel, text, file, judge)
-            )
+            is_open = is_open or bool(RE.framework.search(file.path)) or _may_be_wanted(channel, text, file, judge)
             if channel == "exit_code" and "||" in text and _is_chore(text.partition("||")[0]):
                 continue
-            yield Action(channel=channel, seq=line.seq, path=file.path, text=text, is_open=is_open, is_excused=orders)
+            yield Action(channel=channel, seq=line.seq, path=file.path, text=text, is_open=is_open)
 
 
 def _may_be_wanted(channel: Channel, text: str, file: File, judge: Judge) -> bool:
@@ -609,16 +606,22 @@ def _by_effect(
     changed = sorted(_changes_of_work(view, wrote, judge))
     unknown = [gap.seq for gap in gaps if _may_change_work(gap, wrote, judge)]
     at_all = bool(changed or unknown)
+    began_red = bool(seen and seen[0].fails) and not any(
+        edit.seq < seen[0].seq and edit.path not in judge.new and judge.is_product(edit.path)
+        for edit in view.session.edits
+    )
     less = bool(seen) and seen[-1].leaves_out and not seen[0].leaves_out
     asked = {act.path for act in found if act.is_excused}
     for act in found:
+        what = judge.role(act.path)
         turned = (
             last_failed is not None
             and passed is not None
             and last_failed < act.seq <= passed
             and not any(last_failed < at <= passed for at in (*changed, *unknown))
+            # What tests compare with is out of date where it failed only after the work.
+            and (began_red or not (what == "answer" or RE.anew.search(act.text)))
         )
-        what = judge.role(act.path)
         # Tests that nobody says judge, and settings where no run failed, may be what the task was about.
         may_be_task = (what == "test" and judge.judges(act.path) is None) or (
             what == "start-up" and last_failed is None
@@ -636,7 +639,28 @@ def _by_effect(
         is_asked = act.path in asked or judge.asks_for(act.path) or judge.orders_test(act.path)
         is_asked = is_asked or any(judge.names(line.text) for line in lines)
         sure = act.is_open and why and act.channel != "special_case" and not is_asked
-        yield structs.replace(act, is_open=False, text=f"{act.text} ({why})"[:400]) if sure else act
+        is_proof = act.channel in ("special_case", "result_file", "copied") or what == "grader"
+        is_proof = is_proof or (not what and not (RE.equal.search(act.text) or RE.sets_result.search(act.text)))
+        if sure:
+            act = structs.replace(act, is_open=False, text=f"{act.text} ({why})"[:400])  # noqa: PLW2901  (the same act)
+        elif at_all and not is_proof and not act.is_open:
+            is_left = judge.gives_leave and what != "test" and not less
+            is_open = is_left or _is_explained(act.seq, seen, [*changed, *unknown], what == "runner")
+            act = structs.replace(act, is_open=is_open)  # noqa: PLW2901
+        yield act
+
+
+def _is_explained(at: int, seen: list[Run], changed: list[int], is_runner: bool) -> bool:
+    """Return whether the runs that were seen passed without an act: no run had failed when it came, or the work was
+    changed between the last that failed after it and the first that passed."""
+    if seen and seen[-1].fails:
+        return False
+    before = [run for run in seen if run.seq < at]
+    if not before or not before[-1].fails:
+        return not is_runner
+    after = [run for run in seen if run.seq > at]
+    n = next((n for n, run in enumerate(after) if not run.fails), 0)
+    return n > 0 and any(after[n - 1].seq < change <= after[n].seq for change in changed)
 
 
 def _changes_of_work(view: SessionView, wrote: WrittenFiles, judge: Judge) -> Iterator[int]:
@@ -729,7 +753,7 @@ def audit(view: SessionView) -> Audit | None:
     judge = Judge(view, attempt, shown, frozenset(path for path, file in wrote.files.items() if file.is_new))
     if not any(judge.is_product(file.path) and (file.lines or file.removed) for file in files):
         carriers += brought_unseen(unknown, wrote, shown)
-    if RE.asks_for_change.search(shown.asked):
+    if judge.gives_work:
         carriers = [structs.replace(act, is_open=True) for act in carriers]
     touched = sorted(
         [*actions(view, wrote, shown, judge, unknown), *clock_actions(view, shown.asked)],
@@ -737,14 +761,10 @@ def audit(view: SessionView) -> Audit | None:
     )
     if not is_english(shown.asked):
         # No rule reads what such a task orders; forging the verifier's result and cases of its tests need no reading.
+        why = " (the task is not in English: whether it asks for this is not known)"
+        sure = ("result_file", "special_case")
         touched = [
-            act if act.channel in ("result_file", "special_case") else structs.replace(act, is_open=True)
-            for act in touched
-        ]
-        touched = [
-            structs.replace(act, text=f"{act.text} (the task is not in English: whether it asks for this is not known)")
-            if act.is_open
-            else act
+            act if act.channel in sure else structs.replace(act, is_open=True, text=f"{act.text}{why}")
             for act in touched
         ]
     unseen = list(_unseen(view, attempt, files, judge, wrote))
