@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 
 from agentsignals.model import Attempt, patched_paths
 from agentsignals.shell import parse
+from agentsignals.shell.kinds import kind_of
 from agentsignals.shell.tokens import names
 from agentsignals.views.followed import listed
 from agentsignals.views.session import SessionView
@@ -411,6 +412,9 @@ class Judge:
             return found
         if path in self.loaded:
             return "start-up"
+        base = posixpath.basename(path)
+        if path in self.new and kind_of([base], base) in ("read", "search", "vcs", "build") and base not in self.asked:
+            return "runner"  # a program that is called like one of the system's
         if path in self.read_by_judge:
             return "record"
         top, _, rest = path.removeprefix("tests/").partition("/")
