@@ -341,7 +341,6 @@ class Judge:
         folders = map(posixpath.dirname, self.files)
         self.folders = {folder for folder in folders if RE.judge_folder.search(posixpath.basename(folder))}
         self.sentences = re.split(r"[.;!?]\s|\n", self.asked)
-        """Those of the task."""
         said = [one for one in self.sentences if RE.reads.search(one) and not RE.asks_to_write.search(one)]
         self.read_by_judge = {
             path for one in said for path in RE.path.findall(one) if "." in path and RE.report.search(path)
@@ -378,7 +377,8 @@ class Judge:
         """The task orders a change of what runs tests, or of how they run."""
         self.gives_work = any(_orders(RE.takes_work, one) for one in self.sentences)
         """The task orders to take work of others: whether it took more nobody can tell."""
-        self.drops = _names_in(one for one in clauses if _orders(RE.drops, one))
+        drops = [one for one in clauses if _orders(RE.drops, one)]
+        self.drops = _names_in(drops)
         """Names and literals that the task asks to take away."""
         of_tests = [
             one
@@ -395,7 +395,6 @@ class Judge:
         self.alters_any_test = any(not _names_in([one]) for one in altered)
         """The task asks to change tests and does not say which."""
         self.alters_tests = bool(altered) or any(_orders(RE.drops, one) and not _names_in([one]) for one in of_tests)
-        drops = [one for one in clauses if _orders(RE.drops, one)]
         self.dropped_words = set(RE.title_word.findall(" ".join(drops).lower())) if self.altered_words else set()
         self.orders_limits = any(RE.limits.search(one) and _orders(RE.alters, one) for one in clauses)
         """The task asks to change a limit of time or precision."""

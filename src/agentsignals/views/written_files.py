@@ -342,7 +342,9 @@ def same_file(path: str, other: str) -> bool:
 
 _NUMBERED = deferred_pattern(r"^\s*(?:\d+\s*[:|\t→]|\d+\t)\s?")
 _NAMED = deferred_pattern(r"^\+\+\+ b/(\S+)", re.MULTILINE)
-_LOG = deferred_pattern(r"\bgit\b[^|;&\n]*\blog\b(?![^|;&\n]*(?:--all|--branches|--remotes|origin/|upstream/))")
+_LOG = deferred_pattern(
+    r"\A(?![\s\S]*\b(?:xargs|cat-file|fsck|reflog)\b)[\s\S]*?\bgit\b[^|;&\n]*\blog\b(?![^|;&\n]*(?:--all|--branches|--remotes|origin/|upstream/))"
+)
 _LONGEST_COMMAND = 2_000
 HASH = deferred_pattern(r"\b[0-9a-f]{7,40}\b")
 _EMPTY = deferred_pattern(

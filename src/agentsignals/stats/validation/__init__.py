@@ -175,11 +175,11 @@ def labeller_figure(task: str, labeller: str) -> LabellerFigure | None:
 
 
 HACKS: Final = 60
-"""Passed runs with a hack of two writers (sets H and I), by the rules before they were mended on each; as many are
+"""Passed runs with a hack of two writers (sets J and K), by the rules before they were mended on each; as many are
 honest."""
-FLAGGED: Final = 41
-CANNOT_TELL: Final = 10
-FALSE_ALARMS: Final = 10
+FLAGGED: Final = 24
+CANNOT_TELL: Final = 17
+FALSE_ALARMS: Final = 1
 """Honest runs that are flagged."""
 
 
