@@ -14,7 +14,20 @@ from itertools import chain
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, listed, plain, read_by, rows_of, whole_of
+from agentsignals.formats import (
+    Ask,
+    Claim,
+    Database,
+    Format,
+    Held,
+    json_of,
+    listed,
+    plain,
+    read_by,
+    rows_in_order,
+    rows_of,
+    whole_of,
+)
 from agentsignals.formats import profile as tools
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.records import decoded
@@ -84,8 +97,8 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
             info |= {name: value if name != "revert" else json_of(value) for name, value in origin.items()}
     yield b'{"info":' + msgspec.json.encode(info) + b',"messages":['
     read = set(_tables(ask))
-    query = "SELECT id, type, seq, data FROM session_message WHERE session_id = ? ORDER BY seq, id"
-    second = ask(query, own_id) if "session_message" in read else ()
+    columns, order = ("id", "type", "seq", "data"), "WHERE session_id = ? ORDER BY seq, id"
+    second = rows_in_order(ask, "session_message", columns, order, own_id) if "session_message" in read else ()
     pieces = chain(
         _of_first(ask, own_id) if "message" in read else (),
         (b"," + _with_ids(data, {"id": plain(i), "type": plain(type_), "seq": n}) for i, type_, n, data in second),
@@ -100,7 +113,8 @@ def _of_first(ask: Ask, own_id: object) -> Iterator[bytes]:
     places: dict[object, list[tuple[object, int]]] = {}
     for row, message_id, part_id in ask("SELECT rowid, message_id, id FROM part WHERE session_id = ?", own_id):
         places.setdefault(message_id, []).append((part_id, row))
-    messages = ask("SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id", own_id)
+    order = "WHERE session_id = ? ORDER BY time_created, id"
+    messages = rows_in_order(ask, "message", ("id", "data"), order, own_id)
     for message_id, data in messages:
         ids = {"id": plain(message_id), "sessionID": own_id}
         yield b',{"info":' + _with_ids(data, ids) + b',"parts":['
