@@ -1,13 +1,14 @@
 """The beginning of a file, decoded as far as it goes. Formats recognise their files by it."""
 
 import re
+from collections.abc import Iterator
 from itertools import islice, takewhile
 from typing import Any
 
 import msgspec
 
 from agentsignals.formats.records import Lenient, after_space
-from agentsignals.model.lazy import once
+from agentsignals.model.lazy import once, release_pages
 
 HEAD_BYTES = 64 * 1024
 """Bytes of a file that are read to recognise it (design/formats.md#recognition)."""
@@ -118,7 +119,9 @@ def head_of(data: bytes, path: str = "") -> Head:
     head = Head(bytes(data[:HEAD_BYTES]), path, len(data) <= HEAD_BYTES)
     if head.complete or head.records or not head.looks_like_json:
         return head
-    if (short := outline(data)) is not None:
+    short = outline(data)
+    release_pages(data)
+    if short is not None:
         return Head(short, path, True)
     first = data.find(b"\n", 0, LINES_BYTES)
     if first < 0:
@@ -129,7 +132,9 @@ def head_of(data: bytes, path: str = "") -> Head:
 
 LONGEST_VALUE = 2048
 """Bytes of a value that an outline keeps as it is."""
-_raw_object, _raw_list = msgspec.json.Decoder(dict[str, msgspec.Raw]), msgspec.json.Decoder(list[msgspec.Raw])
+_raw_object, _raw = msgspec.json.Decoder(dict[str, msgspec.Raw]), msgspec.json.Decoder(msgspec.Raw)
+_BREAKS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[][{},]', re.S)
+"""Brackets and commas of JSON, and the texts that may hold some."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -154,9 +159,22 @@ def _outline(value: memoryview) -> bytes:
         inner = (msgspec.json.encode(key) + b":" + _outline(memoryview(raw)) for key, raw in fields.items())
         return b"{" + b",".join(inner) + b"}"
     if bytes(value[:64]).lstrip()[:1] == b"[":
-        items = _raw_list.decode(value)[:MAX_RECORDS]
-        return b"[" + b",".join(_outline(memoryview(raw)) for raw in items) + b"]"
+        _raw.decode(value)
+        return b"[" + b",".join(map(_outline, islice(_items(value), MAX_RECORDS))) + b"]"
     return b'""'
+
+
+def _items(value: memoryview) -> Iterator[memoryview]:
+    """Yield the items of a list one by one: all of them decoded take more than its bytes."""
+    depth = start = 0
+    for mark in _BREAKS.finditer(value):
+        sign = mark[0]
+        depth += (sign in (b"[", b"{")) - (sign in (b"]", b"}"))
+        is_end = depth == 1 and sign == b","
+        if (is_end or not depth) and bytes(value[start : mark.start()]).strip():
+            yield value[start : mark.start()]
+        if is_end or (depth == 1 and not start):
+            start = mark.end()
 
 
 class _Cut:

@@ -17,6 +17,7 @@ from agentsignals.redaction.names import names_a_secret, speaks_of_other
 from agentsignals.redaction.spans import Span, places
 from agentsignals.redaction.values import (
     LEAST_CHARS,
+    is_random,
     is_secret,
     is_strong,
     is_variable,
@@ -33,11 +34,16 @@ _PROMPT = deferred_pattern(
     r"|(?:(?! -)[\w.@~:/\[\] -]){0,60}[$#%❯➜](?=\s)|[\w.:()=-]{2,40}>(?=\s)|RUN |run: |- run: |>>>)?\s*"
 )
 """What stands before a command: a line number, a diff's or quote's sign, a prompt."""
-_SIGN = deferred_pattern(r"-(?<=[\s\"'`,(\[]-)-?(?P<option>[A-Za-z][\w-]*)|/(?<=\s/)(?P<slash>[A-Za-z]\w{0,20}):")
+_SIGN = deferred_pattern(
+    r"-(?<=[\s\"'`,(\[]-)-?(?P<option>[A-Za-z][\w-]*)|/(?<=\s/)(?P<slash>[A-Za-z]\w{0,20})(?::|(?=\s))"
+)
+_OWN = r"(?:\./|\S{1,60}/)?[\w-]+\.(?:sh|py|rb|pl|js|ps1|php)|\./[\w./-]+"
+_SCRIPT = deferred_pattern(rf"(?m)^(?:\$ )?(?:\w{{2,7}} )?(?P<script>{_OWN})(?= )")
+"""A program of somebody's own: nobody knows its arguments."""
 _WHOLE = deferred_pattern(r"[^\s\"'`;|&)\\]+")
 _VALUE = deferred_pattern(r"(?:[ =:,\"'\\]|\\\n[ \t]*){0,4}([^\s\"'`|;&)\]]+)")
 _TAKER = deferred_pattern(
-    r"(?i)(?:\A|(?<=[-_:]))(?:\w*login|oathtool|obscure|logon|su|runas|cryptsetup|rootpw|\w*passw(?:or)?d|\w{2,}pass|passphrase|\w*secrets?|token|auth|authtoken|authori[sz]e|sign-?in|\w*vault"
+    r"(?i)(?:\A|(?<=[-_:]))(?:\w*login|oathtool|obscure|logon|su|runas|cryptsetup|rootpw|\w*pw|load-key|\w*passw(?:or)?d|\w{2,}pass\w*|passphrase|\w*secrets?|token|auth|authtoken|authori[sz]e|sign-?in|\w*vault"
     r"|\w*cred\w*|keyring|keychain|basic|keyvault|luks\w+|unlock|kinit|requirepass|masterauth|authenticate|sudo|setx"
     r"|\w*securestring|adduser|add_user|change_password)(?=[-_:.]\w|\Z)"
 )
@@ -54,6 +60,7 @@ _MAY_TAKE = (
 _MAY_TAKER = deferred_pattern(rf"(?:{_MAY_TAKE})(?:[-_]\w+)?\Z")
 """A subcommand that may take one: its value has to look drawn."""
 _NEW_USER = deferred_pattern(r"\buser\W(?:create|add|new)\b|\b(?:create|add|new)\Wuser\b")
+_IS_OWN = deferred_pattern(rf"(?:{_OWN})\Z")
 _OPERATORS = frozenset("=:(.,;)]}>[?!+*")
 _STORE = deferred_pattern(
     r"(?i)(?:.*[-_:.])?(?:secrets?|vault|kv|config:set|envs?|setenv|variables?|vars?|parameters?|keyvault|put-parameter|setx|configmap)\Z"
@@ -70,10 +77,20 @@ _PROTOCOL = deferred_pattern(
 _USERS = names("u U user username login auth a creds credentials credential account proxy-user l src-creds dest-creds")
 _USER_WORDS = names("user auth creds credentials basic userpwd")
 _MYSQL = deferred_pattern(r"(?:\S*/)?(?:mysql|maria)")
+_HASHED = names("K k H")
+"""Short options for a key or a hash in hex."""
+_LONG_HEX = deferred_pattern(r"[0-9a-fA-F]{32,}")
+_PREFIXED = deferred_pattern(r"(?i)(?:pass(?:word)?|pw|(?:hex)?key|secret|token|plain):(?P<value>[^\s:/]{6,})\Z")
+"""A value that says itself what it is."""
+_PASSPHRASE = deferred_pattern(r"(?=.*[\dA-Z!?&])[\w!?&'-]+(?: [\w!?&'-]+){1,6}")
 _SLASHED = names("p pw pass pwd password rp")
 """Options that carry a password after a slash and a colon."""
 _HOSTS = names("h H host hostname server S url")
-_GIVEN = names("value body secret-string data text b string")
+_CODES = names("invite invitation code activation enrollment-code pairing-code license license-key")
+"""Options for a code that lets somebody in."""
+_GIVEN_AS = names("v value val")
+_UUID = deferred_pattern(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_GIVEN = names("new old current value body secret-string data text b string")
 """Options for the value that a store keeps."""
 _INPUT = names("-S --stdin -i --with-token --password-stdin -stdin")
 """Options of commands that read a secret on their standard input."""
@@ -90,6 +107,7 @@ _MASKED = deferred_pattern(r"\[(?:secret|login|key|random)\]")
 _NUMBERS = deferred_pattern(r"[\d:./-]+\Z")
 _NESTED = deferred_pattern(r"\S\s+\S")
 _COOKIES = deferred_pattern(r"(?i)(sess|sid|auth|token|jwt|login)?[\w.-]*=([^;\s]{6,})")
+_OF_PROSE = names("the a an is are was of for that this to in at on and or it with")
 _PRINTS = names("echo printf Write-Output print yes")
 _WORD_REST = deferred_pattern(r"[\w:.-]{0,40}[\"']?")
 _CHOSEN = deferred_pattern(r"[0-9!@#$%^&*+=?~]")
@@ -131,16 +149,24 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
     """Return where a command with a secret may be: an option with a value that looks like one, and words of commands
     that take one."""
     signs: list[int] = []
+    signs += [script.start("script") for script in _SCRIPT.finditer(text)]
     if "-" in text or " /" in text:
         for sign in _SIGN.finditer(text):
             option = sign["option"] or ""
             value = _VALUE.match(text, sign.end())
             given = value[1] if value else ""
             is_long = text[sign.start() + 1] == "-"
+            prefixed = _PREFIXED.match(given)
             whole = _WHOLE.match(text, sign.start("option")) if option else None
             attached = whole[0][1:] if whole and not is_long and not whole[0].isalpha() else ""
             if sign["slash"] and sign["slash"].lower() in _SLASHED:
                 may_be = len(given) >= LEAST_CHARS
+            elif (
+                prefixed
+                or (option in _CODES and is_random(given, 8))
+                or (option in _HASHED and _LONG_HEX.fullmatch(given))
+            ):
+                may_be = True
             elif option in _SURE_SHORT or (option[:1] in _SURE_SHORT and attached):
                 word = attached or given
                 may_be = len(word) >= 3 and not _NUMBERS.match(word) and word[0] not in "({[$<" and "(" not in word
@@ -232,7 +258,7 @@ def _read_commands(command: str, found: dict[str, None], depth: int) -> None:
             ):
                 found.update((given, None) for given in words[1:] if looks_typed(given) or looks_given(given))
         else:
-            fed = []
+            fed = [words[0]] if len(all_words) == 1 and looks_typed(words[0]) else []
         for word in all_words:
             if depth and len(word) > LEAST_CHARS and _NESTED.search(word) and word != command:
                 _read(word, found, depth - 1)
@@ -269,6 +295,7 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
     stores = (
         any(_STORE.match(word) for word in words[:5] if len(word) <= 100)
         or "SecureString" in words
+        or (taker >= 0 and "pw" in words[taker].lower())
         or "secret" in options
     )
     logs_in = has_user or has_host or taker >= 0 or not options.isdisjoint(_HOSTS) or bool(_PROTOCOL.match(words[0]))
@@ -281,7 +308,10 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         has_host=has_host,
         is_mysql=_MYSQL.match(words[0]) is not None,
         is_snmp="snmp" in words[0],
+        is_protocol=_PROTOCOL.match(words[0]) is not None,
     )
+    is_own = any(map(_IS_OWN.match, words[:2]))
+    is_prose = sum(map(_OF_PROSE.__contains__, all_words)) > 1
     positional: list[str] = []
     kind = _TAKES_TYPED.search(words[taker]) if taker >= 0 else None
     takes_typed, has_mail = kind is not None and kind["alone"] is not None, False
@@ -301,11 +331,16 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             # A path such as /etc/passwd names a file, not the next argument.
             is_free = "/" not in previous and not _MASKED.search(previous)
             named = names_a_secret(previous.rpartition(":")[2]) if is_free else None
+            named = "password" if previous == "using" and "user" in words else named
+            if words[n + 1 : n + 2] and words[n + 1].lstrip("-").lower() in _GIVEN_AS and names_a_secret(word):
+                found.update((given, None) for given in words[n + 2 : n + 3] if looks_typed(given))
             if (named or (previous[:1] == "/" and previous[1:].lower() in _SLASHED)) and (
-                looks_given(word) or (named in ("password", "hint") and looks_typed(word))
+                looks_given(word)
+                or (named in ("password", "hint") and looks_typed(word))
+                or (named in ("password", "secret", "token") and _UUID.fullmatch(word))
             ):
                 found[word] = None
-            if (given := _USER_AND.match(word)) and looks_typed(given[1]) and (taker >= 0 or may_take):
+            if (given := _USER_AND.match(word)) and looks_typed(given[1]) and (taker >= 0 or may_take or is_own):
                 found[given[1]] = None
             is_value = previous[:1] == "-" and "=" not in previous and not looks_drawn(word)
             if is_strong(word):
@@ -320,7 +355,7 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             last = None if any(map(_MASKED.search, words)) else positional[-1]
             is_kept = any(word in ("put", "set") for word in words[:5]) and len(positional) > 1
             takes_typed = takes_typed or (taker < 0 and not stores) or (stores and is_kept)
-            takes_typed = takes_typed or (kind is not None and (len(positional) > 1 or has_mail))
+            takes_typed = (takes_typed or (kind is not None and (len(positional) > 1 or has_mail))) and not is_prose
             found.update(
                 (word, None)
                 for word in positional
@@ -348,6 +383,8 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             coded = looks_given(of_base64(text).decode("utf-8", "replace").strip())
             found.update({text: None} if coded else {plain: None} if looks_given(plain) else {})
     for text in fed if takes_input or stores else ():
+        if taker >= 0 and words[taker] not in ("sudo", "su") and _PASSPHRASE.fullmatch(text):
+            found[text] = None
         for piece in text.split():
             value = piece.rpartition("=")[2] if "=" in piece[:-1] else piece
             value = value.rpartition(":")[2] if ":" in value[:-1] and "//" not in value else value
@@ -370,6 +407,7 @@ class _Role(NamedTuple):
     is_mysql: bool
     """A password is attached to its `-p`; the next word is a database."""
     is_snmp: bool
+    is_protocol: bool
 
 
 def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
@@ -377,6 +415,11 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
     name, _, attached = word.lstrip("-").partition("=")
     value = attached or ("" if after[:1] == "-" else after)
     short = word[1] if word[1:2] != "-" else ""
+    if (prefixed := _PREFIXED.match(value)) or (name in _HASHED and _LONG_HEX.fullmatch(value)):
+        found[prefixed["value"] if prefixed else value] = None
+        return
+    if name in _CODES and is_random(value, 8) and "/" not in value:
+        found[value] = None
     is_user = _is_user(name) or (bool(short) and len(name) < 5 and name[-1:] in ("u", "U"))
     if is_user and value[-1:] == ":" and looks_drawn(value[:-1]):  # a key as user, without a password
         found[value[:-1]] = None
@@ -416,7 +459,9 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
     if is_sure and (login := _USER_AND.match(value)) and looks_typed(login[1]):
         value = login[1]
     expects = (is_sure and role.logs_in) or role.stores or (role.logs_in and name in ("a", "k", "s", "x", "X"))
-    if looks_typed(value) if expects else is_sure and looks_drawn(value):
+    if (is_sure and role.is_protocol and _PASSPHRASE.fullmatch(value)) or (
+        looks_typed(value) if expects else is_sure and looks_drawn(value)
+    ):
         found[value] = None
     elif is_sure and role.has_user and "/" not in value and not _NUMBERS.match(value):
         found.update({value: None} if is_secret("password", "password", value, quoted=True) else {})

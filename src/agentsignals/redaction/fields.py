@@ -46,9 +46,10 @@ _WRAPPED = (
 """A conversion of a literal."""
 _JOINT = deferred_pattern(
     r"(?:\\{0,4}[\"'`])?[\])*]{0,3}[\"']?(?:[.]{2,20}|[ ]\d(?=:))?[ \t]{0,24}"
-    r"(?P<op>(?:\|\||\?\?|[:?+])?=(?!>)=?|=>|->|:|(?:\|\||\?\?|or|[{])(?=[ ][\"'])|\|"
+    r"(?:\[\d{0,5}\](?= ?=)|\s\[[\w ]{1,30}\](?=:))?(?:\s(?i:as\s|constant\s)?[\w&*]{1,20}(?:\(\d+\))?(?=\s:?=\s?[\"'])[ ])?"
+    r"(?P<op>(?:\|\||\?\?|[:?+])?=(?!>)=?|=>|->|<-|:|(?:\|\||\?\?|or|[{])(?=[ ][\"'])|\|"
     rf"|{_ATTRIBUTES}>|,|{_COPULA}|(?=[ \t]))[*]{{0,3}}"
-    rf"(?P<gap>[ \t]{{0,24}}(?:(?:[>|][-+]?)?{_LINE_END}[ \t+|#-]{{0,40}})?)[*(]{{0,3}}"
+    rf"(?P<gap>[ \t]{{0,24}}(?:(?:[>|][-+]?)?{_LINE_END}[ \t+|#-]{{0,40}})?)(?:\[[\w ]{{1,30}}\][ ])?[*(]{{0,3}}"
     rf"(?:!!?\w+[ ])?{_WRAPPED}(?:[bBrRfFuUN$]{{1,2}}(?=\\{{0,4}}[\"'`]))?(?=[^\s])"
 )
 """What joins a name to a value."""
@@ -67,8 +68,9 @@ _PAIR = deferred_pattern(
     r"\(\)\s?(?:[:{]|=>)?\s*(?:return\s)?(?=[\"'`])|"  # what a function returns
     rf"[\])\"'`\\:]{{0,6}}(?:{_BLOCK}|\s{{0,8}}(?:[,;{{](?:\s\{{\starget:\s\{{)?|{_TAGS})|\s{{0,2}}\n{_LINE_SIGN}|\s{{1,3}}-(?=-?value|-?body))?"
     r"\s{0,40}(?:[-<.]\s{0,2})?(?:\\{0,4}[\"'`])?"
-    r"(?i:value|default|val|string|data|text|content|fill|type|send(?:_?keys)?|set_?value|input|enter|current|body)"
-    r"(?:\\{0,4}[\"'`])?(?:\s{0,3}(?:=>|[:=>(])|(?<=send)\s(?=\")|(?<=-value)\s|(?<=-Value)\s)\s{0,3}(?=\S)"
+    r"(?:\w{1,20}[.])?(?i:value|default|val|string|data|text|content|fill|type|send(?:_?keys|_?line)?|write(?:_?line|ln)?|set_?value|input|enter"
+    r"|current|body)"
+    r"(?:\\{0,4}[\"'`])?(?:(?:\s[^<>\n]{1,60})?>(?:<\w{1,20}>)?|\s{0,3}(?:=>|[:=>(])|(?<=send)\s(?=\")|(?<=-value)\s|(?<=-Value)\s)\s{0,3}(?=\S)"
 )
 """Between the name of a field and its value, where both are values of their own: `name: X, value: Y`."""
 _QUOTE = deferred_pattern(r"\\{0,4}[\"'`]")
@@ -83,7 +85,7 @@ _BROKEN_CHARS = 12
 """Characters of a broken value on each of its lines but the last."""
 _CUT = deferred_pattern(r"[|]|[^\0-\x7f]")
 """Where an unquoted value may end inside a word: a table cell, a pipe, another script."""
-_TELLS = frozenset((":", "=", ":=", "=>", "||", "??", "||=", "??=", "?=", "+="))
+_TELLS = frozenset((":", "=", ":=", "=>", "||", "??", "||=", "??=", "?=", "+=", "<-"))
 """Operators that always stand between a name and its value."""
 _NAME = deferred_pattern(r"[\w.-]*")
 _ESCAPED = deferred_pattern("u[0-9a-f]{4}")
@@ -99,6 +101,9 @@ _DRAWN_KEY = deferred_pattern(
     r"(?:\s(?:for|to|of)\s[\w\s]{1,40}?)?(?:\s?:?=\s?|:?\s(?:(?:is|was)\s)?)(?:\[\]byte\()?[\"']?(?=[A-Za-z+/]*\d)(?=[a-z\d+/]*[A-Z])[A-Za-z\d+/]{24,}(?![\w-])"
 )
 _OPENS_CHARS = 12
+_OF_NETWORK = deferred_pattern(r"(?i)ssid|\bwpa|wlan|wi-?fi|wireless|isakmp|ipsec|tacacs|radius|\bpsk")
+_NETWORK_CHARS = 80
+"""So far behind such a word a `key` is a password."""
 _NO_SIGNS = {ord(sign): None for sign in "+/"}
 _HEADER = deferred_pattern(
     r"(?i:authorization)\\{0,4}[\"'`]?[ \t]{0,3}[:=,][ \t]{0,3}\\{0,4}[\"'`]?[brf]?"
@@ -139,7 +144,8 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
             name = "database_password" if opens["cipher"] else f"{opens[2]}_key"
         elif name.lstrip("-") == "key" and _DRAWN_KEY.match(text, name_end):
             name = "a_key"
-        word = named(name)
+        is_shared = name.lower().endswith("key") and _OF_NETWORK.search(text, max(0, start - _NETWORK_CHARS), start)
+        word = "password" if is_shared else named(name)
         around = text[max(0, at - 20) : end + 20] if word else ""
         if word is None or (len(around) > 40 and around.translate(_NO_SIGNS).isalnum()):  # base64
             continue
@@ -150,7 +156,8 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
         for at in occurrences(low, part) if part in parts.texts else ():
             header = pattern.match(text, at)
             value = header["bare"] if header else ""
-            if header and not is_variable(value) and has_digit(value) and "(" not in value:
+            is_mixed_case = len(value) >= 24 and value.lower() != value != value.upper()
+            if header and not is_variable(value) and (has_digit(value) or is_mixed_case) and "(" not in value:
                 yield Span(header.start("bare"), _last(text, *header.span("bare")), "secret")
     done = 0
     for at in occurrences(low, "cookie") if "cookie" in parts.texts else ():
@@ -200,14 +207,14 @@ def _of_name(  # noqa: PLR0913  (a name, and what was read)
         yield from cells
     elif word in _SAID or word == "key":
         yield from _in_sentence(
-            text, end, 24 if word == "key" else LEAST_CHARS, is_password=word in ("password", "secret")
+            text, end, 20 if word == "key" else LEAST_CHARS, is_password=word in ("password", "secret")
         )
 
 
 def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | None:
     """Return the secret that an operator, a word or a line end joins to its name, if there is one."""
     joint = _JOINT.match(text, end)
-    if joint is None or text.startswith("::", end):
+    if joint is None or text.startswith("::", end) or text.startswith("--- PASS:", start - 4):  # a test's
         return None
     op = joint["op"]
     is_option = name[:1] == "-" or (text[start - 1 : start] == "/" and op == ":")
@@ -227,6 +234,8 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
     )
     if op == "" and (is_file or not (is_option or is_field or is_said or name.isupper() or "]" in joint[0])):
         return None
+    if text.startswith("${", start - 2) and text.startswith(":-", end):  # what stands in for a variable
+        first += 1
     value = text[first:last]
     if not value or (quoted and value[0] in ";,)") or (value[0] in "?-+" and text.startswith("${", start - 2)):
         return None
@@ -234,7 +243,9 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
     if not (is_joined or (is_said and op == "" and looks_typed(value))):
         return None
     is_assigned = op in _TELLS or is_option
-    if speaks_of_other(name) and not (is_assigned and word != "key" and is_random(value, 16) and not is_known(value)):
+    if speaks_of_other(name) and not (
+        is_assigned and word != "key" and is_random(value, 16) and not ("/" in value or is_known(value))
+    ):
         return None
     called = not quoted and text[last : last + 1] in ("(", "[")
     literal = (
@@ -301,7 +312,8 @@ _SENTENCE_CHARS = 120
 _SAID_CHARS = 90
 _SAID_BEFORE = deferred_pattern(
     r"(?i:use|used|using|with|enter|type|try)\s(?P<used>\S{6,60})\sas\s(?:(?:the|a|my|your|its)\s)?(?:[a-z]+\s)?\Z"
-    r"|[\"'](?P<other>[^\"'\s]{6,60})[\"'](?:\sas\s[\"'`]?|,\s?(?:\w+:\s?)?[\"'][\w.]*)\Z|[\"'](?P<compared>[^\"'\s]{6,60})[\"']\s[!=]={1,2}\s[\w.]*\Z|`(?P<value>[^`\s]{6,60})`\s(?:as|is|for)\s[\w\s]{0,30}\Z|\s(?P<beside>\S{6,60})\s\(\Z"
+    r"|[\"'](?P<other>[^\"'\s]{6,60})[\"'](?:\sas\s(?:(?:the|a|my|your)\s)?[\"'`]?|,\s?(?:\w+:\s?)?[\"'][\w.]*)\Z|[\"'](?P<compared>[^\"'\s]{6,60})[\"']\s[!=]={1,2}\s[\w.]*\Z|`(?P<value>[^`\s]{6,60})`\s(?:as|is|for)\s[\w\s]{0,30}\Z|\s(?P<beside>\S{6,60})\s\((?:(?:the|a|my|your)\s(?:\w+\s)?)?\Z"
+    r"|\b(?:set|changed|reset)(?:\s\w+){0,4}\sto\s(?P<until>[^\s\"'`]{6,60})\s[^.;:\n]{0,60}\Z"
 )
 """A value before the name of what it is."""
 _PAIR_BEFORE = deferred_pattern(
@@ -329,7 +341,11 @@ def _in_sentence(text: str, at: int, least: int = LEAST_CHARS, *, is_password: b
     if aside and aside["value"] and (looks_typed if is_password else looks_drawn)(aside["value"]):
         yield Span(*aside.span("value"), "secret")
         return
-    at = aside.end() if aside else at + text.startswith("? ", at)
+    is_asked = text.startswith("? ", at)
+    at = aside.end() if aside else at + is_asked
+    if is_password and (drawn := _APP_PASSWORD.match(text, at)):
+        yield Span(*drawn.span("value"), "secret")
+        return
     line = _SENTENCE.match(text, at, at + _SENTENCE_CHARS)
     before = ""
     end = line.end() if line else at
@@ -349,7 +365,9 @@ def _in_sentence(text: str, at: int, least: int = LEAST_CHARS, *, is_password: b
         value = value.lstrip("*_:=")
         if token.end() == end and text[end : end + 1] == "(":  # a call
             return
-        is_given = text[token.start() - 1] in "\"'`" or before in _GIVES or before.endswith((":", "="))
+        is_given = (
+            text[token.start() - 1] in "\"'`" or before in _GIVES or (is_asked and not n) or before.endswith((":", "="))
+        )
         if value[:1] == "-" or "://" in value or _ASSIGNED.match(value):  # judged by others
             before = token[0]
             continue
@@ -370,16 +388,30 @@ _CALL = deferred_pattern(
     r"(?P<name>[a-z0-9_]{0,60}(?:(?:\.|::)\w{1,30}){0,2})(?:\\{0,4}[\"'])?\s{0,2}(?:(?:[=:]|=>)\s{0,2}(?:\w+\s?)?)?[(\[]\s{0,20}(?=[^)\]\s])"
 )
 """The rest of the name of a call, or of a pair or list under such a name, and its opening."""
-_LITERAL = deferred_pattern(r"[\"'`]((?:[^\"'`\\\n]|\\.){1,400})[\"'`]")
+_LITERAL = deferred_pattern(r"[\"'`]((?:[^\"'`\\\n]|\\.){0,400})[\"'`]")
 _ARGUMENTS_CHARS = 400
 _MAIL = deferred_pattern(r"@[\w-]+\.")
-_ONLY_SECRETS = ("pass", "pwd", "secret", "crypt", "hmac", "fernet", "md5", "sha")
+_ONLY_SECRETS = (
+    "pass",
+    "pwd",
+    "secret",
+    "crypt",
+    "hmac",
+    "fernet",
+    "md5",
+    "sha",
+    "aes",
+    "serializer",
+    "cookieparser",
+    "hashsync",
+)
 _TAKE_CHOSEN = (
     *("sequelize", "datasource", "argon", "redis.auth", "url.create"),
     *(*_ONLY_SECRETS, "auth", "cred", "login", "sign", "connect", "jwt", "basic", "wifi", "pdo", "drivermanager"),
-    *("user", "bind", "keychain", "_pw"),
+    *("user", "bind", "keychain", "_pw", "ftp", "mysqli", "certificate", "pkcs"),
 )
 _OF_APP = deferred_pattern(r"[a-z]{4}(?: [a-z]{4}){3}")
+_APP_PASSWORD = deferred_pattern(rf"[^.\n]{{0,30}}?(?:\bis|[:=])\s?(?P<value>{_OF_APP.pattern})(?=[.\s]|\Z)")
 """A password that Google draws for a program."""
 _HEX_KEY = deferred_pattern(r"(?:0x)?[0-9a-fA-F]{32,128}")
 
@@ -403,7 +435,7 @@ def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
         ]
         for n, literal in enumerate(literals):
             value = literal[1]
-            if _MAIL.search(value):
+            if len(value) < LEAST_CHARS or _MAIL.search(value):
                 continue
             is_last = n == len(literals) - 1 and text.find(",", done, literal.start()) >= 0
             takes = (
@@ -411,7 +443,7 @@ def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
                 or any(part in name for part in _ONLY_SECRETS)
                 or (n > 0 and any(part in name for part in ("connect", "login")))
             )
-            takes = takes or (n == 1 and "cred" in name)
+            takes = takes or (n > 0 and len(literals) > 2) or (n == 1 and "cred" in name)
             takes_chosen = any(part in name for part in _TAKE_CHOSEN)
             chosen = takes and takes_chosen and (looks_typed(value) or _OF_APP.fullmatch(value))
             if "encode" in name and (pair := _USER_AND.fullmatch(value)) and looks_typed(pair[1]):
@@ -459,6 +491,8 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
         return
     is_aligned = sign == "  "
     head = text[head_start:head_end]
+    if sign == "\t" and _LISTED.match(head) and head.count("\t") == 1:  # a listing's own tab
+        return
     width = len(_GAPS.findall(head.strip())) if is_aligned else head.count(sign)
     before = text[head_start:start]
     index = len(_GAPS.findall(before.lstrip())) if is_aligned else before.count(sign)
@@ -499,6 +533,7 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
     tables[table] = at
 
 
+_LISTED = deferred_pattern(r" *\d+\t")
 _OF_USERS = deferred_pattern(r"(?i)\b(?:user|login|account|e?mail)(?:name)?\b")
 _CELL = deferred_pattern(r"\S+(?: \S+)*")
 _INSERT = deferred_pattern(r"insert\s+into\s+\S+\s*\((?P<columns>[^)]{1,400})\)\s*values\s*(?=\()")

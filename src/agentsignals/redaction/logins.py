@@ -13,7 +13,6 @@ from agentsignals.redaction.spans import Span, occurrences, places
 from agentsignals.redaction.values import (
     is_known,
     is_random,
-    is_strong,
     is_variable,
     looks_chosen,
     looks_drawn,
@@ -37,7 +36,9 @@ _IDENTIFIED = deferred_pattern(rf"(?i:identified\s+(?:with\s+\S+\s+)?(?:by|as)\s
 _PLACES = (("machine", _NETRC, "password"), ("default", _NETRC, "password"), ("identified", _IDENTIFIED, ""))
 _PGPASS = deferred_pattern(r":(?:\d{2,5}|\*):[\w*.-]+:[\w*.-]+:(?P<value>[^\s:\"'`]{4,100})")
 _HASHED = deferred_pattern(r"\$(?:apr1|2[abxy]|[156y]|argon2\w{1,2}|scrypt|pbkdf2[\w-]*|S|P|H)\$[\w./+=,$!-]{12,200}")
-_LABELLED = deferred_pattern(r"\{S?(?:SHA|SSHA|MD5|SMD5|CRYPT)\d*\}[\w+/=]{16,}")
+_LABELLED = deferred_pattern(
+    r"\{(?i:plain|noop|clear(?:text)?)\}[^\s:\"']{6,}|\{S?(?:SHA|SSHA|MD5|SMD5|CRYPT)\d*\}[\w+/=]{16,}"
+)
 _LISTED = r"(?:[ \t]*\d{1,6}[→\t|])?"
 _KIND = deferred_pattern(rf"(?m)^{_LISTED}[ \t]*kind:[ ]*[\"']?Secret\b")
 _MANIFEST = deferred_pattern(
@@ -61,22 +62,28 @@ _HOST = deferred_pattern(r"@(?<=[\w!#$%^&*+=?~)\"'-]@)(?:tcp|unix)?[(]?/{0,2}[\w
 _AT_CHARS = 170
 _AT_HOST = deferred_pattern(
     r"(?:\A|(?<=[\s\"'`(=,|<>/]))(?::?(?:[a-z]+:)*[\w.\\-]{1,60}(?:/[\w.\\-]{1,60})?:[\"']?(?P<colon>[^\s:@/\"'`]{5,100})[\"']?|(?:[a-z]+:)*@?"
-    r"[\w$#]{2,30}/(?P<slash>[^\s/@\"':?&=]{5,60}))\Z"
+    r"[\w$#]{2,30}/(?P<slash>[^\s/@\"':?&=\\]{5,60}))\Z"
 )
 """`USER:PASSWORD@HOST` and Oracle's `USER/PASSWORD@HOST`, without a scheme."""
 _OF_ORACLE = deferred_pattern(r"(?i)\bthin:|\b(?:sqlplus|impdp|expdp|imp|exp|rman|sqlldr|connect)\b")
 _NETWORK_HOST = deferred_pattern(r"@(?!sha256)[\w.-]*[:/(]")
 _PHRASE = deferred_pattern(
-    r"(?i:mnemonic|(?:seed|recovery|secret|backup)[ _-]?(?:phrase|words))[\"'`]?\s?(?:is|are|[:=(])[:\s\"'`]{0,4}"
-    r"(?P<value>(?:[a-z]{3,40}[ ,]{1,2}){3,}[a-z]{3,40})"
+    r"(?i:mnemonic|(?:seed|recovery|secret|backup)[ _-]?(?:phrase|words))[\"'`]?\s?(?:is|are|[:=(])[:\s\"'`\[]{0,4}"
+    r"(?P<value>(?:[a-z]{3,40}[ ,\"']{1,6}){3,}[a-z]{3,40})"
+    r"|(?P<bare>(?:\b(?:\d{1,2}[.)] ?)?(?!(?:the|and|for|are|was|its|has|not|but|from|into|can|you|with)\b)[a-z]{3,8}[\s,\"']{1,4}){11,}"
+    r"(?:\d{1,2}[.)] ?)?[a-z]{3,8})\b"
 )
 """Words that a wallet is restored from."""
 _DIGEST = deferred_pattern(r"\bresponse=\"(?P<given>[0-9a-f]{32,})\"")
 _OF_NETWORK = deferred_pattern(
-    r"(?m)^\s*(?:r[ow]community6?\s(?P<value>(?!public|private)\S{6,60})|(?:[\w-]*server\b[^\n]{0,60}?\s(?:key|community)|key-string"
-    r"|(?:enable|username\s\S+)[^\n]{0,40}?\s(?:secret|password)|(?:[\w.:]{3,30}>\s)?(?:AUTH|PASS))\s(?:\d\s)?(?P<typed>\S{6,60}))"
+    r"(?m)^\s*(?:[^\n]{0,80}\b(?:password|key|secret)\s7\s(?P<coded>[0-9A-F]{10,})|r[ow]community6?\s(?P<value>(?!public|private)\S{6,60})|(?:[\w-]*server\b[^\n]{0,60}?\s(?:key|community)|key-string"
+    r"|(?:enable|username\s\S+)[^\n]{0,40}?\s(?:secret|password)|\W{0,6}(?:[\w.:]{1,30}[>:]\s)?(?:quote\s)?(?:AUTH|PASS|(?:\S{1,20}\s){0,3}IDENTIFY)"
+    r"|[\w.:~ ]{1,40}>\s(?i:auth|pass|(?:login|user)\s\S+))\s(?:\d\s)?(?P<typed>\S{6,60}))"
 )
 """Words that switches and routers share with servers."""
+_KEYED = deferred_pattern(r"(?i)\b(?:md5|sha(?:-?\d+)?|aes(?:[ -]?\d+)?|des)\s\"?(?P<typed>[^\s\"]{6,60})")
+"""After the name of an algorithm."""
+_OF_ACL = deferred_pattern(r"(?i)\b(?:user|setuser)\s\S+\s[^\n]{0,40}?[\s'\"]>(?P<typed>[^\s'\"]{6,60})")
 _WIRELESS = deferred_pattern(
     r"WIFI:(?:[A-OQ-Z]:[^;\n]{0,80};){1,4}P:(?P<value>(?:[^;\\\n]|\\.){6,63});"
     r"|(?i:key content\s{1,20}:)\s(?P<typed>\S{6,63})"
@@ -84,8 +91,9 @@ _WIRELESS = deferred_pattern(
 """A network as codes for cameras tell it, and as Windows does."""
 _CHAP = deferred_pattern(r"(?m)^\"?[\w*@.-]+\"? +\"?[\w*.-]+\"? +\"?(?P<typed>[^\s\"]{6,60})\"?(?= +[\d*]| *$)")
 _FTP = deferred_pattern(r"(?m)^[ \t]*user \S+ (?P<typed>\S{6,60})[ \t]*$")
+_RELAY = deferred_pattern(r"(?m)^\[[\w.-]+\](?::\d+)?\s+\S{1,60}?:(?P<typed>\S{6,60})$")
 _MAIL_LOGIN = deferred_pattern(
-    r"AUTH LOGIN[^\n]{0,60}\n(?:\W{0,6}(?:334 )?[\w+/=]+\r?\n){1,4}?"
+    r"AUTH(?:ENTICATE)? (?:LOGIN|PLAIN)[^\n]{0,60}\n(?:\W{0,6}(?:334 )?[\w+/=]+\r?\n){0,4}?(?:C: )?"
     r"\W{0,6}(?P<value>[A-Za-z0-9+/]{8,}={0,2})(?=\s*(?:\Z|\n\W{0,6}(?:235|535|[A-Z]+\b)))"
 )
 _PRINTED = deferred_pattern(
@@ -97,14 +105,18 @@ _SHOWN = deferred_pattern(
     r"\n(?P<value>\S{6,200})[ \t]*(?:\n|\Z)"
 )
 _SHOWS = deferred_pattern(
-    r"(?:go)?pass(?: show)? |op read |secret-tool lookup |security find-\S+ .*-w\b|bw get password "
+    r"(?:go)?pass(?: show)? |op read |secret-tool lookup |security find-\S+ .*-w\b|bw get password |pwgen |openssl rand "
 )
 """A command that prints a secret alone, and its first line; of these commands any."""
 _RANDOM_PASSWORD = deferred_pattern(
     r"\"result\"\s*:\s*\"(?P<value>[^\"\s]{6,200})\"(?=(?s:.{0,800})\"random_password\")"
 )
 """As Terraform keeps what it has drawn."""
-_PIN = deferred_pattern(r"\bPIN\b[^.\n]{0,40}?(?:\bis|:|=|\bist|\blautet)\s?(?P<value>\d{4,8})\b")
+_PIN = deferred_pattern(
+    r"(?:\bPIN|(?i:passcode|\botp"
+    r"|\b(?:verification|confirmation|security|one-time|login|access|2fa|sms|auth\w*|alarm|door|unlock|sim) (?:code|pin)))\b"
+    r"[^.\n]{0,40}?(?:\bis|:|=|\bist|\blautet|(?i:pin|code))\s?(?P<value>\d{4,8})\b"
+)
 _CODES = deferred_pattern(
     r"(?i:(?:backup|recovery|rescue|scratch)[ _-]?codes?)[\"']?:?\s[\s*-]{0,8}"
     r"(?P<value>(?:[\"']?(?=[a-z-]*\d)[\w-]{6,20}[\"']?[\s,*-]{0,6}){1,20})"
@@ -135,16 +147,23 @@ _HEX_KEY = deferred_pattern(r"0x[0-9a-fA-F]{64}(?![0-9a-fA-F])")
 _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str], ...] = tuple(
     (frozenset(words.split()), pattern, kind)
     for words, pattern, kind in (
-        ("mnemonic phrase", _PHRASE, "secret"),
+        ("mnemonic phrase seed", _PHRASE, "secret"),
         ("privateexponent putty openvpn", _KEY_LINES, "private key"),
         ("realm digest", _DIGEST, "secret"),
-        ("server community rocommunity rwcommunity enable username auth pass", _OF_NETWORK, "secret"),
+        (
+            "server community rocommunity rwcommunity enable username auth pass identify key login user",
+            _OF_NETWORK,
+            "secret",
+        ),
         ("random", _RANDOM_PASSWORD, "secret"),
-        ("pin", _PIN, "secret"),
+        ("pin code passcode otp", _PIN, "secret"),
+        ("snmp ntp createuser authpriv ospf", _KEYED, "secret"),
+        ("on", _OF_ACL, "secret"),
         ("wifi content", _WIRELESS, "secret"),
         ("chap pap pptpd ppp", _CHAP, "secret"),
         ("ftp", _FTP, "secret"),
-        ("auth", _MAIL_LOGIN, "secret"),
+        ("auth authenticate", _MAIL_LOGIN, "secret"),
+        ("smtp mail relay mx", _RELAY, "secret"),
         ("codes", _CODES, "secret"),
         ("tochararray", _CHARACTERS, "secret"),
         ("admin administrator root postgres", _ACCOUNT, "login"),
@@ -219,7 +238,7 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
     for hit in _SHOWN.finditer(text) if "$ " in text or "# " in text or "PS " in text or "❯" in text else ():
         value, shows = hit["value"], _SHOWS.match(hit["command"]) is not None
         named = shows or any(names_a_secret(word.strip("-")) for word in hit["command"].split())
-        if named and (shows or looks_drawn(value) or is_strong(value)) and not is_variable(value):
+        if named and (shows or looks_typed(value)) and not is_variable(value):
             yield Span(*hit.span("value"), "secret")
     for at, _ in places(low, words & _IN_PATHS):
         hit = _HOOK.match(text, at)

@@ -23,7 +23,7 @@ _PLACEHOLDER = deferred_pattern(
 )
 """Starts of placeholders. Random letters may begin so too."""
 _REFERENCE = deferred_pattern(r"[A-Za-z_$][\w$]{0,60}(?:(?:\.|\?\.|::|->)[A-Za-z_$][\w$]{0,60}){0,12}[!?]?")
-_SPEAKS_OF_IT = ("passw", "secret", "token", "cred", "auth", "pwd")
+_SPEAKS_OF_IT = ("passw", "secret", "token", "cred", "auth", "pwd", "jwt")
 _KEY = deferred_pattern(r"(?i)(?<![a-z])key|(?:api|access|secret|private|public|auth|ssh|host|app|master)key")
 _SPEAKING_RUN = 2
 """Letters and digits per change of kind: fewer are drawn, and have no words in them but by chance."""
@@ -64,6 +64,8 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
         return False
     if word == "key":
         return is_random(value, 12) and not is_known(value)
+    if word == "hint" and value.isdigit():
+        return name.lower().rpartition("_")[2].strip("-") in ("pin", "puk", "otp")
     if word == "hint":
         return (looks_typed if name.lower().endswith("pass") else looks_chosen)(value)
     if _BLANK.search(value):
@@ -77,7 +79,7 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
             return False
         if word in ("password", "secret") and (quoted or value.isdigit()):
             return True
-        if word == "token" and _CONSTANT.fullmatch(value):
+        if word == "token" and (_CONSTANT.fullmatch(value) or (_PLAIN_PARTS.fullmatch(value) and _speaks_of_it(value))):
             return False
         if value.isdigit():
             return False
@@ -136,7 +138,7 @@ def looks_chosen(value: str) -> bool:
         return False
     if value[0] in "<[({" or "(" in value or "://" in value or _FILE.fullmatch(value) or _OPTION_NUMBER.match(value):
         return False
-    value = value.lstrip("!#$&*~^@+").rstrip("*?:")
+    value = value.lstrip("!#$&*~^@+").rstrip("*?:.")
     if "***" in value:  # masked by another
         return False
     if not _LETTER.search(value) or _speaks_of_it(value):
@@ -148,6 +150,7 @@ def looks_chosen(value: str) -> bool:
     return signs > 0 and not is_word and not {*"/=,:"} & {*value} and not value.isalpha()
 
 
+_STEP = deferred_pattern(r"[a-z]+[-_.]\d{1,2}")
 _CALLED = deferred_pattern(r"[a-z_$][\w$.]*[!?]")
 """A method or a value of code that ends in a sign."""
 _CAMEL_SHOUT = deferred_pattern(r"(?:[A-Z][a-z]+){2,}[!?]")
@@ -163,7 +166,9 @@ def looks_typed(value: str) -> bool:
     value = value.rstrip("*?:.")
     if is_variable(value) or has_mask(value) or is_known(value) or value[:1] in "-$%{!":
         return False
-    is_other = _FILE.fullmatch(value) or _OPTION_NUMBER.match(value) or _ALGORITHM.fullmatch(value)
+    is_other = (
+        _STEP.fullmatch(value) or _FILE.fullmatch(value) or _OPTION_NUMBER.match(value) or _ALGORITHM.fullmatch(value)
+    )
     return (
         not is_other
         and _TYPED.fullmatch(value) is not None

@@ -285,14 +285,13 @@ class SessionView:
             by_turn[number] += events
         responses = []
         for turn in self.turns:
-            response = by_turn.get(turn.turn, [])
+            response = by_turn.pop(turn.turn, [])
             start, end = 0, len(response)
             while start < end and response[start].kind not in OF_AGENT:
                 start += 1
             while start < end and response[end - 1].kind not in OF_AGENT:
                 end -= 1
-            del response[end:], response[:start]
-            responses.append(response)
+            responses.append(response[start:end])
         return responses
 
     @once

@@ -151,6 +151,8 @@ class Clock:
         else:
             work += _written(view.events, [])
         self._work, self._asked, self._called = _united(work), _united(asked), _united(called)
+        for spans in (work, asked, called):
+            spans.clear()  # of a long session they take as much as its rows: not held while the next are made
         self.turns = [
             (turn.timestamp, end)
             if turn.timestamp is not None
