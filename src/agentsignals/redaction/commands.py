@@ -76,6 +76,10 @@ _PROTOCOL = deferred_pattern(
 """A program of a protocol, a database or archives: its short options may carry a password."""
 _USERS = names("u U user username login auth a creds credentials credential account proxy-user l src-creds dest-creds")
 _USER_WORDS = names("user auth creds credentials basic userpwd")
+_ARCHIVER = deferred_pattern(r"(?:\S*/)?(?:7z\w?|rar|zip)\Z")
+_ONE_DIGIT = deferred_pattern(r"[a-z]{5,}\d")
+_GIVES_LAST = deferred_pattern(r"(?i)(?:add|create)_user|(?:set|change)[_-]password|htpasswd")
+"""Commands that end in a password, whatever it looks like: `add_user NAME PASSWORD`."""
 _MYSQL = deferred_pattern(r"(?:\S*/)?(?:mysql|maria)")
 _HASHED = names("K k H")
 """Short options for a key or a hash in hex."""
@@ -99,6 +103,7 @@ _HOST = deferred_pattern(
     r"|localhost|\d+\.\d+\.\d+\.\d+"
 )
 _PAIR = deferred_pattern(r"(?P<user>[\w.\\/+${}-]*@?[\w.-]*)(?P<sign>[:%,])(?P<password>.{3,200})\Z")
+_SIGNS = deferred_pattern(r"[:,%]")
 _SHORT_OPTION = deferred_pattern(r"-\w\Z")
 _USER_AND = deferred_pattern(r"[A-Za-z][\w.-]*:([^:/\s][^:\s]{5,})\Z")
 _AT_SIGN = deferred_pattern(r"[\w.-]+@(?:[A-Za-z]|\d+\.\d)[\w.-]*(?::|\Z)")
@@ -170,13 +175,19 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
             elif option in _SURE_SHORT or (option[:1] in _SURE_SHORT and attached):
                 word = attached or given
                 may_be = len(word) >= 3 and not _NUMBERS.match(word) and word[0] not in "({[$<" and "(" not in word
+            elif option[:1] == "p" and option[1:2].isupper() and not is_long:
+                may_be = len(option) > LEAST_CHARS
             elif is_long or len(option) >= LEAST_CHARS:
                 is_user = _is_user(option) and any(c in given for c in ":%,")
                 may_be = is_user or (option.lower() in _GIVEN and (looks_typed(given) or looks_given(given)))
                 may_be = may_be or is_strong(given) or (looks_drawn(given, _FED_CHARS) and not speaks_of_other(option))
                 may_be = may_be or ((option[:1] in _SHORT or option[:2] == "hp") and looks_typed(attached))
             else:
-                may_be = looks_typed(given) or ((option in _USERS or option[-1:] in ("u", "U")) and ":" in given[1:])
+                may_be = (
+                    looks_typed(given)
+                    or (option == "a" and _ONE_DIGIT.fullmatch(given) is not None)
+                    or ((option in _USERS or option[-1:] in ("u", "U")) and _SIGNS.search(given, 1) is not None)
+                )
             if may_be:
                 signs.append(sign.start())
     for at, end in places(low, (*parts, "<<<")):
@@ -192,6 +203,7 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
             or (text[at - 1 : at] in ("/", ".", "\\") and text.find("> ", before, at) >= 0)
             or text.find("<<", end, line) >= 0
             or low[at] in "<-"
+            or _GIVES_LAST.search(text, max(0, at - 10), end + 10)
             or (
                 _CHOSEN.search(text, end, line)
                 and any(
@@ -309,6 +321,7 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         is_mysql=_MYSQL.match(words[0]) is not None,
         is_snmp="snmp" in words[0],
         is_protocol=_PROTOCOL.match(words[0]) is not None,
+        is_archiver=_ARCHIVER.match(words[0]) is not None,
     )
     is_own = any(map(_IS_OWN.match, words[:2]))
     is_prose = sum(map(_OF_PROSE.__contains__, all_words)) > 1
@@ -336,7 +349,7 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
                 found.update((given, None) for given in words[n + 2 : n + 3] if looks_typed(given))
             if (named or (previous[:1] == "/" and previous[1:].lower() in _SLASHED)) and (
                 looks_given(word)
-                or (named in ("password", "hint") and looks_typed(word))
+                or (named in ("password", "hint") and (looks_typed(word) or _PASSPHRASE.fullmatch(word)))
                 or (named in ("password", "secret", "token") and _UUID.fullmatch(word))
             ):
                 found[word] = None
@@ -356,6 +369,10 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             is_kept = any(word in ("put", "set") for word in words[:5]) and len(positional) > 1
             takes_typed = takes_typed or (taker < 0 and not stores) or (stores and is_kept)
             takes_typed = (takes_typed or (kind is not None and (len(positional) > 1 or has_mail))) and not is_prose
+            ends = taker >= 0 and len(positional) > 1 and _GIVES_LAST.search(words[taker]) is not None
+            ends = ends and ("htpasswd" not in words[taker] or any("b" in option for option in options))
+            if ends and last and len(last) >= LEAST_CHARS and "/" not in last and not is_variable(last):
+                found[last] = None
             found.update(
                 (word, None)
                 for word in positional
@@ -408,6 +425,7 @@ class _Role(NamedTuple):
     """A password is attached to its `-p`; the next word is a database."""
     is_snmp: bool
     is_protocol: bool
+    is_archiver: bool
 
 
 def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
@@ -459,9 +477,13 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
     if is_sure and (login := _USER_AND.match(value)) and looks_typed(login[1]):
         value = login[1]
     expects = (is_sure and role.logs_in) or role.stores or (role.logs_in and name in ("a", "k", "s", "x", "X"))
-    if (is_sure and role.is_protocol and _PASSPHRASE.fullmatch(value)) or (
-        looks_typed(value) if expects else is_sure and looks_drawn(value)
-    ):
+    is_told = role.is_archiver and is_sure and value != after and len(value) >= LEAST_CHARS
+    if role.is_protocol and not is_told:
+        is_told = bool(
+            ((is_sure or name == "k") and _PASSPHRASE.fullmatch(value))
+            or (name == "a" and role.logs_in and _ONE_DIGIT.fullmatch(value))
+        )
+    if is_told or (looks_typed(value) if expects else is_sure and looks_drawn(value)):
         found[value] = None
     elif is_sure and role.has_user and "/" not in value and not _NUMBERS.match(value):
         found.update({value: None} if is_secret("password", "password", value, quoted=True) else {})

@@ -46,7 +46,8 @@ _WRAPPED = (
 """A conversion of a literal."""
 _JOINT = deferred_pattern(
     r"(?:\\{0,4}[\"'`])?[\])*]{0,3}[\"']?(?:[.]{2,20}|[ ]\d(?=:))?[ \t]{0,24}"
-    r"(?:\[\d{0,5}\](?= ?=)|\s\[[\w ]{1,30}\](?=:))?(?:\s(?i:as\s|constant\s)?[\w&*]{1,20}(?:\(\d+\))?(?=\s:?=\s?[\"'])[ ])?"
+    r"(?:\[\d{0,5}\][ ]?(?==)|\s\[[\w ]{1,30}\](?=:))?"
+    r"(?:\s(?i:as\s|constant\s)?[\w&*]{1,20}(?:\(\d+\))?(?=\s:?=\s?[\"'])[ ])?"
     r"(?P<op>(?:\|\||\?\?|[:?+])?=(?!>)=?|=>|->|<-|:|(?:\|\||\?\?|or|[{])(?=[ ][\"'])|\|"
     rf"|{_ATTRIBUTES}>|,|{_COPULA}|(?=[ \t]))[*]{{0,3}}"
     rf"(?P<gap>[ \t]{{0,24}}(?:(?:[>|][-+]?)?{_LINE_END}[ \t+|#-]{{0,40}})?)(?:\[[\w ]{{1,30}}\][ ])?[*(]{{0,3}}"
@@ -85,6 +86,9 @@ _BROKEN_CHARS = 12
 """Characters of a broken value on each of its lines but the last."""
 _CUT = deferred_pattern(r"[|]|[^\0-\x7f]")
 """Where an unquoted value may end inside a word: a table cell, a pipe, another script."""
+_ALONE = deferred_pattern(r"[ \t]*(?:\n|\Z)")
+_GOES_ON = deferred_pattern(r",? [^\W\d_]{2,}")
+_TEMPLATE = deferred_pattern(r"\{\{[^{}]*\Z")
 _TELLS = frozenset((":", "=", ":=", "=>", "||", "??", "||=", "??=", "?=", "+=", "<-"))
 """Operators that always stand between a name and its value."""
 _NAME = deferred_pattern(r"[\w.-]*")
@@ -98,7 +102,7 @@ _OPENS_BEFORE = deferred_pattern(
     r"(?:'s)?[ ]\Z"
 )
 _DRAWN_KEY = deferred_pattern(
-    r"(?:\s(?:for|to|of)\s[\w\s]{1,40}?)?(?:\s?:?=\s?|:?\s(?:(?:is|was)\s)?)(?:\[\]byte\()?[\"']?(?=[A-Za-z+/]*\d)(?=[a-z\d+/]*[A-Z])[A-Za-z\d+/]{24,}(?![\w-])"
+    r"(?:\s(?:for|to|of)\s[\w\s]{1,40}?)?(?:\s?:?=\s?|:?\s(?:(?:is|was)\s)?)(?:\[\]byte\()?[\"']?(?:[a-z]{2,6}_){0,2}(?=[A-Za-z+/]*\d)(?=[a-z\d+/]*[A-Z])[A-Za-z\d+/]{24,}(?![\w-])"
 )
 _OPENS_CHARS = 12
 _OF_NETWORK = deferred_pattern(r"(?i)ssid|\bwpa|wlan|wi-?fi|wireless|isakmp|ipsec|tacacs|radius|\bpsk")
@@ -232,14 +236,32 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
         name.lower().strip("-0123456789") not in _ENGLISH
         or _GIVEN_WITH.search(text, max(0, start - 15), start) is not None
     )
-    if op == "" and (is_file or not (is_option or is_field or is_said or name.isupper() or "]" in joint[0])):
+    is_quoted = (
+        word == "password" and (text[last] == "'" or text[last + 1 : last + 2] in (",", ")", ";")) if quoted else False
+    )
+    if op == "" and (
+        is_file or not (is_option or is_field or is_said or name.isupper() or "]" in joint[0] or is_quoted)
+    ):
         return None
     if text.startswith("${", start - 2) and text.startswith(":-", end):  # what stands in for a variable
         first += 1
+    before = text[start - 1 : start]
+    if op == "=" and not quoted and before in ("'", '"') and joint.end() - end == 1:  # 'NAME=VALUE', quoted together
+        closing = text.find(before, first, first + _BARE_CHARS)
+        given = text[first:closing]
+        if closing > first and "\n" not in given and "/" not in given and (word == "password" or " " not in given):
+            last, quoted = closing, True
     value = text[first:last]
+    if (before == ":" == op) or (op == "|" and _TEMPLATE.search(text, max(0, start - _SAID_CHARS), start)):
+        return None  # an id of parts, a filter
+    if not quoted and op != "=" and value.isalpha() and not is_option and _GOES_ON.match(text, last):  # prose
+        return None
+    if quoted and " " in value and any(map(named, value.split())):  # what a person shall enter
+        return None
     if not value or (quoted and value[0] in ";,)") or (value[0] in "?-+" and text.startswith("${", start - 2)):
         return None
     is_joined = _joined(word, name, value, joint, quoted=quoted, is_option=is_option, is_field=is_field)
+    is_joined = is_joined or (op == "" and is_quoted)
     if not (is_joined or (is_said and op == "" and looks_typed(value))):
         return None
     is_assigned = op in _TELLS or is_option
@@ -248,8 +270,9 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
     ):
         return None
     called = not quoted and text[last : last + 1] in ("(", "[")
+    is_word = word == "password" and value.istitle() and value.isalpha() and _ALONE.match(text, last) is not None
     literal = (
-        quoted or is_option or text[start - 1 : start] in ("?", "&", "#") or text[last : last + 2] == "</"
+        quoted or is_word or is_option or text[start - 1 : start] in ("?", "&", "#") or text[last : last + 2] == "</"
     )  # no code
     if called or not is_secret(word, name, value, quoted=literal):
         cut = None if called or quoted else _CUT.search(value)
@@ -291,7 +314,7 @@ def _joined(  # noqa: PLR0913
     if name.lower() in ("pwd", "oldpwd") and (value[:1] in "/~.-" or op not in ("=", ":")):
         return False
     if "n" in gap or "\n" in gap:  # the next line is another thing more often than not
-        return op == ":" and value[-1] != ":" and "/" not in value[:1] and _may_be_drawn(word, value)
+        return op in (":", "=>") and value[-1] != ":" and "/" not in value[:1] and _may_be_drawn(word, value)
     if op == "":
         if is_option:
             return value[0] != "-"
@@ -343,7 +366,7 @@ def _in_sentence(text: str, at: int, least: int = LEAST_CHARS, *, is_password: b
         return
     is_asked = text.startswith("? ", at)
     at = aside.end() if aside else at + is_asked
-    if is_password and (drawn := _APP_PASSWORD.match(text, at)):
+    if is_password and (drawn := _APP_PASSWORD.match(text, at) or _IN_QUOTES.match(text, at)):
         yield Span(*drawn.span("value"), "secret")
         return
     line = _SENTENCE.match(text, at, at + _SENTENCE_CHARS)
@@ -376,6 +399,7 @@ def _in_sentence(text: str, at: int, least: int = LEAST_CHARS, *, is_password: b
             value, is_given = pair[1], True
         is_told = looks_drawn(value) or is_strong(value)
         is_told = is_told or (is_given and (looks_typed if is_password or before == "/" else looks_chosen)(value))
+        is_told = is_told or (is_given and least > LEAST_CHARS and _HEX_KEY.fullmatch(value) is not None)
         if len(value) >= least and is_told:
             first = text.index(value, token.start())
             yield Span(first, first + len(value), "secret")
@@ -392,25 +416,32 @@ _LITERAL = deferred_pattern(r"[\"'`]((?:[^\"'`\\\n]|\\.){0,400})[\"'`]")
 _ARGUMENTS_CHARS = 400
 _MAIL = deferred_pattern(r"@[\w-]+\.")
 _ONLY_SECRETS = (
-    "pass",
-    "pwd",
-    "secret",
-    "crypt",
-    "hmac",
-    "fernet",
-    "md5",
-    "sha",
-    "aes",
-    "serializer",
-    "cookieparser",
-    "hashsync",
+    *(
+        "pass",
+        "pwd",
+        "secret",
+        "crypt",
+        "hmac",
+        "fernet",
+        "md5",
+        "sha",
+        "aes",
+        "serializer",
+        "cookieparser",
+        "hashsync",
+    ),
+    *("hash::", "cipher", "authenticate"),
 )
 _TAKE_CHOSEN = (
     *("sequelize", "datasource", "argon", "redis.auth", "url.create"),
     *(*_ONLY_SECRETS, "auth", "cred", "login", "sign", "connect", "jwt", "basic", "wifi", "pdo", "drivermanager"),
     *("user", "bind", "keychain", "_pw", "ftp", "mysqli", "certificate", "pkcs"),
 )
+_TAKE_HEX = ("wallet", "private", "client", "cred", "token")
+_TAKE_ANY = ("login", "signin", "sign_in", "basicauth", "basic_auth", "credential", "credentials", "set_password")
+"""Calls of which the second of two literals is a password, however it looks."""
 _OF_APP = deferred_pattern(r"[a-z]{4}(?: [a-z]{4}){3}")
+_IN_QUOTES = deferred_pattern(r"[^.\n]{0,20}?[„“«「『](?P<value>[^„“”«»」』\n]{6,60})[“”»」』]")
 _APP_PASSWORD = deferred_pattern(rf"[^.\n]{{0,30}}?(?:\bis|[:=])\s?(?P<value>{_OF_APP.pattern})(?=[.\s]|\Z)")
 """A password that Google draws for a program."""
 _HEX_KEY = deferred_pattern(r"(?:0x)?[0-9a-fA-F]{32,128}")
@@ -448,8 +479,9 @@ def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
             chosen = takes and takes_chosen and (looks_typed(value) or _OF_APP.fullmatch(value))
             if "encode" in name and (pair := _USER_AND.fullmatch(value)) and looks_typed(pair[1]):
                 yield Span(literal.start(1) + pair.start(1), literal.end(1), "secret")
-            is_hex = ("wallet" in name or "private" in name) and _HEX_KEY.fullmatch(value)
-            if chosen or is_hex or looks_drawn(value, 12) or is_strong(value):
+            is_hex = any(part in name for part in _TAKE_HEX) and _HEX_KEY.fullmatch(value)
+            is_second = n == 1 == len(literals) - 1 and name.endswith(_TAKE_ANY) and not is_variable(value)
+            if chosen or is_hex or (is_second and " " not in value) or looks_drawn(value, 12) or is_strong(value):
                 yield Span(*literal.span(1), "secret")
 
 
@@ -525,7 +557,9 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
             cell = line[first:last]
             value = cell.strip(" \t\r\"'`")
             if value and (
-                looks_given(value) or (sure and looks_typed(value)) if sure or word == "token" else looks_drawn(value)
+                looks_given(value) or (sure and (looks_typed(value) or is_secret("password", "password", value)))
+                if sure or word == "token"
+                else looks_drawn(value)
             ):
                 first += at + cell.index(value)
                 yield Span(first, first + len(value), "secret")

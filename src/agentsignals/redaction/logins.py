@@ -34,11 +34,15 @@ _NETRC = deferred_pattern(
 )
 _IDENTIFIED = deferred_pattern(rf"(?i:identified\s+(?:with\s+\S+\s+)?(?:by|as)\s+(?:password\s+)?){_VALUE}")
 _PLACES = (("machine", _NETRC, "password"), ("default", _NETRC, "password"), ("identified", _IDENTIFIED, ""))
-_PGPASS = deferred_pattern(r":(?:\d{2,5}|\*):[\w*.-]+:[\w*.-]+:(?P<value>[^\s:\"'`]{4,100})")
+_PGPASS = deferred_pattern(r"(?<=[\w*\]]):(?:\d{2,5}|\*):[\w*.-]+:[\w*.-]+:(?P<value>[^\s:\"'`]{4,100})")
 _HASHED = deferred_pattern(r"\$(?:apr1|2[abxy]|[156y]|argon2\w{1,2}|scrypt|pbkdf2[\w-]*|S|P|H)\$[\w./+=,$!-]{12,200}")
 _LABELLED = deferred_pattern(
     r"\{(?i:plain|noop|clear(?:text)?)\}[^\s:\"']{6,}|\{S?(?:SHA|SSHA|MD5|SMD5|CRYPT)\d*\}[\w+/=]{16,}"
 )
+_LICENCE = deferred_pattern(
+    r"(?<![\w-])(?=[A-Z-]*\d)(?=[\d-]*[A-Z])(?:[A-Z0-9]{5}(?:-[A-Z0-9]{5}){3,5}|[A-Z0-9]{4}(?:-[A-Z0-9]{4}){4,6})(?![\w-])"
+)
+"""A key that a person types."""
 _LISTED = r"(?:[ \t]*\d{1,6}[→\t|])?"
 _KIND = deferred_pattern(rf"(?m)^{_LISTED}[ \t]*kind:[ ]*[\"']?Secret\b")
 _MANIFEST = deferred_pattern(
@@ -54,7 +58,21 @@ _WEB_KEY = deferred_pattern(
 )
 _QUERY = deferred_pattern(r"[?&;](?:amp;)?(?P<name>[\w.%-]{1,60})=(?P<value>[\w%.~+/=!-]{8,4000})")
 _IN_QUERIES = (
-    *("sig", "signature", "code", "ticket", "sessionid", "assertion", "policy", "hmac", "hash", "state", "auth", "key"),
+    *(
+        "appid",
+        "sig",
+        "signature",
+        "code",
+        "ticket",
+        "sessionid",
+        "assertion",
+        "policy",
+        "hmac",
+        "hash",
+        "state",
+        "auth",
+        "key",
+    ),
     "private",
 )
 """Ends of names of parameters that authorize."""
@@ -70,7 +88,7 @@ _NETWORK_HOST = deferred_pattern(r"@(?!sha256)[\w.-]*[:/(]")
 _PHRASE = deferred_pattern(
     r"(?i:mnemonic|(?:seed|recovery|secret|backup)[ _-]?(?:phrase|words))[\"'`]?\s?(?:is|are|[:=(])[:\s\"'`\[]{0,4}"
     r"(?P<value>(?:[a-z]{3,40}[ ,\"']{1,6}){3,}[a-z]{3,40})"
-    r"|(?P<bare>(?:\b(?:\d{1,2}[.)] ?)?(?!(?:the|and|for|are|was|its|has|not|but|from|into|can|you|with)\b)[a-z]{3,8}[\s,\"']{1,4}){11,}"
+    r"|(?P<bare>(?:\b(?:\d{1,2}[.)] ?)?(?!(?:the|and|for|are|not|but|from|can|with)\b)[a-z]{3,8}[\s,\"']{1,4}){11,}"
     r"(?:\d{1,2}[.)] ?)?[a-z]{3,8})\b"
 )
 """Words that a wallet is restored from."""
@@ -105,7 +123,8 @@ _SHOWN = deferred_pattern(
     r"\n(?P<value>\S{6,200})[ \t]*(?:\n|\Z)"
 )
 _SHOWS = deferred_pattern(
-    r"(?:go)?pass(?: show)? |op read |secret-tool lookup |security find-\S+ .*-w\b|bw get password |pwgen |openssl rand "
+    r"(?:go)?pass(?: show)? |op read |secret-tool lookup |security find-\S+ .*-w\b|bw get password |pwgen "
+    r"|openssl rand "
 )
 """A command that prints a secret alone, and its first line; of these commands any."""
 _RANDOM_PASSWORD = deferred_pattern(
@@ -114,11 +133,11 @@ _RANDOM_PASSWORD = deferred_pattern(
 """As Terraform keeps what it has drawn."""
 _PIN = deferred_pattern(
     r"(?:\bPIN|(?i:passcode|\botp"
-    r"|\b(?:verification|confirmation|security|one-time|login|access|2fa|sms|auth\w*|alarm|door|unlock|sim) (?:code|pin)))\b"
+    r"|\b(?:verification|confirmation|security|one-time|login|access|2fa|sms|auth\w*|alarm|door) (?:code|pin)))\b"
     r"[^.\n]{0,40}?(?:\bis|:|=|\bist|\blautet|(?i:pin|code))\s?(?P<value>\d{4,8})\b"
 )
 _CODES = deferred_pattern(
-    r"(?i:(?:backup|recovery|rescue|scratch)[ _-]?codes?)[\"']?:?\s[\s*-]{0,8}"
+    r"(?i:(?:backup|recovery|rescue|scratch)[ _-]?codes?)(?:[\"']?:?|[^:\n]{0,40}:)\s[\s*-]{0,8}"
     r"(?P<value>(?:[\"']?(?=[a-z-]*\d)[\w-]{6,20}[\"']?[\s,*-]{0,6}){1,20})"
 )
 """Logins of point-to-point links, of FTP and of mail; codes for a lost device."""
@@ -131,7 +150,8 @@ _HOOK = deferred_pattern(
 _WAY_IN = deferred_pattern(r"(?i)(?:reset|confirm|verif|invit|magic|activat|unsubscri)[^\s\"']*\Z")
 """An address whose parameters let somebody in."""
 _KEY_LINES = deferred_pattern(
-    r"Private-Lines: \d+\s+(?P<putty>(?:[A-Za-z0-9+/=]{20,}\s*)+)"
+    r"(?i:key\w*(?:\[\w*\])?\s*=\s*\{\s*)(?P<bytes>(?:0x[0-9a-fA-F]{2},?\s*){16,64})\}"
+    r"|Private-Lines: \d+\s+(?P<putty>(?:[A-Za-z0-9+/=]{20,}\s*)+)"
     r"|(?:privateExponent|prime[12]|exponent[12]|coefficient|priv):\s*(?P<hex>(?:(?:[0-9a-f]{2}:?){4,}\s*)+)"
     r"|Private-MAC: (?P<mac>[0-9a-f]{40,})"
     r"|-----BEGIN [\w ]{0,30}[Ss]tatic key[\w ]{0,5}-----\s(?P<static>[0-9a-f\s]+)"
@@ -147,8 +167,8 @@ _HEX_KEY = deferred_pattern(r"0x[0-9a-fA-F]{64}(?![0-9a-fA-F])")
 _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str], ...] = tuple(
     (frozenset(words.split()), pattern, kind)
     for words, pattern, kind in (
-        ("mnemonic phrase seed", _PHRASE, "secret"),
-        ("privateexponent putty openvpn", _KEY_LINES, "private key"),
+        ("mnemonic phrase seed words wallet", _PHRASE, "secret"),
+        ("privateexponent putty openvpn uint unsigned", _KEY_LINES, "private key"),
         ("realm digest", _DIGEST, "secret"),
         (
             "server community rocommunity rwcommunity enable username auth pass identify key login user",
@@ -180,6 +200,7 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
         login = _LOGIN.match(text, at + 3)
         password = login[0].partition(":")[2] if login else ""
         is_placeholder = password.isupper() and password.isalpha() and names_a_secret(password) is not None
+        is_placeholder = is_placeholder or (password != "" and not password.strip("*•"))
         if login and not _VARIABLE.search(login[0]) and not is_placeholder:
             yield Span(login.start(), login.end(), "login")
     for sign, encoded in (("basic", _BASIC), ("auth", _AUTH)):
@@ -223,7 +244,7 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
                 for hit in _MANIFEST_VALUE.finditer(text, *manifest.span("body")):
                     if looks_given(hit["value"]) if manifest["named"] else not is_variable(hit["value"]):
                         yield Span(*hit.span("value"), "secret")
-    for pattern, sign in ((_HASHED, "$"), (_LABELLED, "{")):
+    for pattern, sign in ((_HASHED, "$"), (_LABELLED, "{"), (_LICENCE, "-")):
         for hit in pattern.finditer(text) if sign in text else ():
             yield Span(*hit.span(), "secret")
     for needed_words, pattern, kind in _SHAPES:

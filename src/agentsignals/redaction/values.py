@@ -15,7 +15,7 @@ Word = Literal["password", "secret", "token", "hint", "key"]
 """Kinds of secret that a name or a place states, from certain to vague. A `hint` needs a mixed value."""
 
 _NO_VALUE = deferred_pattern(
-    r"\[[A-Za-z_ ]+\]|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
+    r"\[[A-Za-z_ ]+(?:\]|\Z)|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
     r"|[a-z]{2}-[a-z]+-\d:\d{12}:|#[0-9a-fA-F]{3,8}\Z|process\.env|os\.environ|import\.meta|(?:file|env|fd|stdin|prompt):|(?:sha\d{1,3}|md5)[:-][0-9a-f]{16}"
 )
 _PLACEHOLDER = deferred_pattern(
@@ -34,6 +34,7 @@ _PROSE = deferred_pattern(
 _TYPES = frozenset(("string", "String", "number", "boolean", "unknown", "object", "Object", "optional", "Optional",
                     "SecretStr", "Option", "bytes", "required", "nullable", "binary", "hidden", "default", "undefined",
                     "VARCHAR", "varchar", "return", "logger", "expect", "function", "static", "public", "private",
+                    "enabled", "disabled", "rolling", "mandatory", "Any", "Text", "Buffer", "CharArray",
                     "readonly", "export", "import", "module", "values", "invalid", "missing", "expired"))  # fmt: skip
 _UUID = deferred_pattern(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HASH = deferred_pattern(r"[0-9a-f]{7,64}|[0-9A-F]{16,64}")
@@ -69,9 +70,11 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
     if word == "hint":
         return (looks_typed if name.lower().endswith("pass") else looks_chosen)(value)
     if _BLANK.search(value):
-        return quoted and word == "password" and not _PROSE.search(value) and not _has_its_words(value)
+        is_told = quoted and word == "password" and not _has_its_words(value) and value[-1] not in " :"
+        return is_told and (name[:1] == "-" or not _PROSE.search(value))
     called = not quoted and "(" in value and _REFERENCE.match(value.partition("(")[0])
-    if called or (_is_path(value) and not is_random(value.rsplit("/", 1)[-1], 12)):
+    is_name = word == "password" and quoted and "/" not in value and not _FILE.fullmatch(value)
+    if called or (not is_name and _is_path(value) and not is_random(value.rsplit("/", 1)[-1], 12)):
         return False
     if has_digit(value):
         # Values with a digit are mostly secrets.
@@ -92,7 +95,7 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
     if value in _TYPES or _speaks_of_it(value):
         return False
     if quoted or name.replace("-", "_").isupper():
-        return "." not in value or not _REFERENCE.fullmatch(value)
+        return value.count(".") < 1 + (word == "password") or not _REFERENCE.fullmatch(value)
     return word == "password" and ((value.isalpha() and value.islower()) or looks_typed(value))
 
 
