@@ -93,7 +93,6 @@ _HOSTS = names("h H host hostname server S url")
 _CODES = names("invite invitation code activation enrollment-code pairing-code license license-key")
 """Options for a code that lets somebody in."""
 _GIVEN_AS = names("v value val")
-_UUID = deferred_pattern(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _GIVEN = names("new old current value body secret-string data text b string")
 """Options for the value that a store keeps."""
 _INPUT = names("-S --stdin -i --with-token --password-stdin -stdin")
@@ -106,7 +105,7 @@ _PAIR = deferred_pattern(r"(?P<user>[\w.\\/+${}-]*@?[\w.-]*)(?P<sign>[:%,])(?P<p
 _SIGNS = deferred_pattern(r"[:,%]")
 _SHORT_OPTION = deferred_pattern(r"-\w\Z")
 _USER_AND = deferred_pattern(r"[A-Za-z][\w.-]*:([^:/\s][^:\s]{5,})\Z")
-_AT_SIGN = deferred_pattern(r"[\w.-]+@(?:[A-Za-z]|\d+\.\d)[\w.-]*(?::|\Z)")
+_AT_SIGN = deferred_pattern(r"[\w.+\[\]-]+@(?:[A-Za-z]|\d+\.\d)[\w.-]*(?::|\Z)")
 _ASSIGNED = deferred_pattern(r"(?:--?[\w.-]+=)?(?P<name>[\w.:/-]+)=(?P<value>.+)\Z", re.S)
 _MASKED = deferred_pattern(r"\[(?:secret|login|key|random)\]")
 _NUMBERS = deferred_pattern(r"[\d:./-]+\Z")
@@ -350,7 +349,6 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             if (named or (previous[:1] == "/" and previous[1:].lower() in _SLASHED)) and (
                 looks_given(word)
                 or (named in ("password", "hint") and (looks_typed(word) or _PASSPHRASE.fullmatch(word)))
-                or (named in ("password", "secret", "token") and _UUID.fullmatch(word))
             ):
                 found[word] = None
             if (given := _USER_AND.match(word)) and looks_typed(given[1]) and (taker >= 0 or may_take or is_own):

@@ -94,7 +94,8 @@ _BEGINNINGS: dict[str, tuple[Issuer, bool]] = {
 """Issuers by prefix: as the issuer writes it, then in lower and upper case (True)."""
 for _issuer in ISSUERS:
     for _prefix in _issuer.prefixes.split():
-        _BEGINNINGS.setdefault(_prefix.lower(), (_issuer, True))
+        if _issuer.body != _HEX or _prefix.lower().strip("abcdef0123456789"):  # else it is a hash
+            _BEGINNINGS.setdefault(_prefix.lower(), (_issuer, True))
         _BEGINNINGS.setdefault(_prefix.upper(), (_issuer, True))
 
 

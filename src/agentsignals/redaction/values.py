@@ -130,30 +130,37 @@ _FILE = deferred_pattern(
     r"|proto|properties|gradle|com|org|net|io|dev)(?::[\d,:-]+)?|[a-z]{2,}/[\w./-]+|\.?env\.[\w.]+"
 )
 _OPTION_NUMBER = deferred_pattern(
-    r"\d+(?:\.\d+)+[-+~][\w.~+-]+,?\Z|\d+(?:\.\d+)+[-+][a-z]|v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|0[xob][\da-f]+\Z|\d{4}-\d\d-\d\d|(?:[a-z\d_.-]*[=@]|[\w.-]*=)v?\d+(?:\.\d|\Z)"
+    r"\d+(?:\.\d+)+[-+~][\w.~+-]+,?\Z|\d+(?:\.\d+)+[-+][a-z]|v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|0[xob][\da-f]+\Z|\d{4}-\d\d-\d\d|[\w./-]*[=@]v?\d+(?:\.\d|\Z)"
 )
 
 
 def looks_chosen(value: str) -> bool:
     """Return whether a value looks like a password where one is expected: it mixes letters, digits or signs, and is no
     path, file, version, address, number, identifier or code."""
+    value = value.rstrip(".,")
     if len(value) < LEAST_CHARS or _BLANK.search(value) or is_variable(value) or has_mask(value) or is_known(value):
         return False
     if value[0] in "<[({" or "(" in value or "://" in value or _FILE.fullmatch(value) or _OPTION_NUMBER.match(value):
         return False
-    value = value.lstrip("!#$&*~^@+").rstrip("*?:.")
+    value = value.lstrip("!#$&*~^@+").rstrip("*?:")
     if "***" in value:  # masked by another
         return False
     if not _LETTER.search(value) or _speaks_of_it(value):
         return False
     if has_digit(value):
-        return not (_NUMBERED.fullmatch(value) or _REFERENCES.fullmatch(value) or _ALGORITHM.fullmatch(value))
+        return not (
+            _STEP.fullmatch(value)
+            or _NUMBERED.fullmatch(value)
+            or _REFERENCES.fullmatch(value)
+            or _ALGORITHM.fullmatch(value)
+        )
     signs = sum(map(value.count, "!@#$%^&*+=?~"))
     is_word = _REFERENCE.fullmatch(value) and not _CAMEL_SHOUT.fullmatch(value)
     return signs > 0 and not is_word and not {*"/=,:"} & {*value} and not value.isalpha()
 
 
-_STEP = deferred_pattern(r"[a-z]+[-_.]\d{1,2}")
+_STEP = deferred_pattern(r"[a-z]+(?:-[a-z]+)?[-_.]\d{1,2}|(?:[A-Za-z]+-){1,2}\d+\.\d+")
+"""A part of a plan: `step-06`, `Story-6.3`, `av-vwa.15`."""
 _CALLED = deferred_pattern(r"[a-z_$][\w$.]*[!?]")
 """A method or a value of code that ends in a sign."""
 _CAMEL_SHOUT = deferred_pattern(r"(?:[A-Z][a-z]+){2,}[!?]")
@@ -166,7 +173,7 @@ def looks_typed(value: str) -> bool:
     """Return whether a value may be a password where hardly another thing stands: words with digits or a sign."""
     if looks_chosen(value):
         return value[0] != "-"
-    value = value.rstrip("*?:.")
+    value = value.rstrip("*?:.,")
     if is_variable(value) or has_mask(value) or is_known(value) or value[:1] in "-$%{!":
         return False
     is_other = (
