@@ -38,7 +38,7 @@ MAX_COPY_BYTES = 256 * 1024 * 1024
 BUSY_S = 5.0
 """Wait this long for a writer that locks readers out: only without a write-ahead log, and then for milliseconds."""
 MAX_QUERY_S = 60.0
-"""Limit of one query. No session takes so long; a table made to harm would run for ever."""
+"""CPU time of one query at most. No session takes so long; a table made to harm would run for ever."""
 _STEPS = 100_000
 _LAST_MS = 2**43
 """Milliseconds of the year 2248, the last whose nanoseconds fit into 64 bits."""
@@ -168,9 +168,9 @@ def _read_schema(connection: sqlite3.Connection) -> None:
 
 
 def _in_transaction(connection: sqlite3.Connection, question: Callable[[sqlite3.Connection], T]) -> T:
-    until = time.monotonic() + MAX_QUERY_S
+    until = time.thread_time() + MAX_QUERY_S
     _read_schema(connection)
-    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    connection.set_progress_handler(lambda: time.thread_time() > until, _STEPS)
     connection.execute("BEGIN")
     try:
         return question(connection)
