@@ -539,6 +539,7 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
     sure = word in ("password", "secret", "hint") and (
         not is_aligned or is_ruled or text[start:end].isupper() or _OF_USERS.search(head) is not None
     )
+    is_plain = word == "password" and sign in "|│"  # in such a column a password may be a word
     at = head_end + 1
     for _ in range(_MOST_ROWS):
         line_end = text.find("\n", at)
@@ -557,7 +558,7 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
             cell = line[first:last]
             value = cell.strip(" \t\r\"'`")
             if value and (
-                looks_given(value) or (sure and (looks_typed(value) or is_secret("password", "password", value)))
+                looks_given(value) or (sure and (looks_typed(value) or (is_plain and _WORD_OF_CASES.fullmatch(value))))
                 if sure or word == "token"
                 else looks_drawn(value)
             ):
@@ -568,6 +569,7 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
 
 
 _LISTED = deferred_pattern(r" *\d+\t")
+_WORD_OF_CASES = deferred_pattern(r"(?=.*[A-Z])(?=.*[a-z])(?=.*[_.!-])[\w.!-]{6,60}")
 _OF_USERS = deferred_pattern(r"(?i)\b(?:user|login|account|e?mail)(?:name)?\b")
 _CELL = deferred_pattern(r"\S+(?: \S+)*")
 _INSERT = deferred_pattern(r"insert\s+into\s+\S+\s*\((?P<columns>[^)]{1,400})\)\s*values\s*(?=\()")
