@@ -130,7 +130,7 @@ _FILE = deferred_pattern(
     r"|proto|properties|gradle|com|org|net|io|dev)(?::[\d,:-]+)?|[a-z]{2,}/[\w./-]+|\.?env\.[\w.]+"
 )
 _OPTION_NUMBER = deferred_pattern(
-    r"\d+(?:\.\d+)+[-+~][\w.~+-]+,?\Z|\d+(?:\.\d+)+[-+][a-z]|v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|0[xob][\da-f]+\Z|\d{4}-\d\d-\d\d|[\w./-]*[=@]v?\d+(?:\.\d|\Z)"
+    r"\d+(?:\.\d+)+[-+~][\w.~+-]+,?\Z|\d+(?:\.\d+)+[-+][a-z]|v?\d[\d.:,_/x%-]*[a-zA-Z]{0,3}\Z|0[xob][\da-f]+\Z|\d{4}-\d\d-\d\d|(?:[a-z\d_.-]*[=@]|[\w./-]*=)v?\d+(?:\.\d|\Z)"
 )
 
 
@@ -159,7 +159,7 @@ def looks_chosen(value: str) -> bool:
     return signs > 0 and not is_word and not {*"/=,:"} & {*value} and not value.isalpha()
 
 
-_STEP = deferred_pattern(r"[a-z]+(?:-[a-z]+)?[-_.]\d{1,2}|(?:[A-Za-z]+-){1,2}\d+\.\d+")
+_STEP = deferred_pattern(r"[a-z]+[-_.]\d{1,2}|[a-z]{2,}-[a-z]+\.\d{1,2}|(?:[A-Za-z]+-){1,2}\d+\.\d+")
 """A part of a plan: `step-06`, `Story-6.3`, `av-vwa.15`."""
 _CALLED = deferred_pattern(r"[a-z_$][\w$.]*[!?]")
 """A method or a value of code that ends in a sign."""
