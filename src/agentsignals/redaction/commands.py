@@ -38,7 +38,7 @@ _SIGN = deferred_pattern(
     r"-(?<=[\s\"'`,(\[]-)-?(?P<option>[A-Za-z][\w-]*)|/(?<=\s/)(?P<slash>[A-Za-z]\w{0,20})(?::|(?=\s))"
 )
 _OWN = r"(?:\./|\S{1,60}/)?[\w-]+\.(?:sh|py|rb|pl|js|ps1|php)|\./[\w./-]+"
-_SCRIPT = deferred_pattern(rf"(?m)^(?:\$ )?(?:\w{{2,7}} )?(?P<script>{_OWN})(?= )")
+_OWN_PROGRAM = deferred_pattern(rf"(?m)^(?:\$ )?(?:\w{{2,7}} )?(?P<program>{_OWN})(?= )")
 """A program of somebody's own: nobody knows its arguments."""
 _WHOLE = deferred_pattern(r"[^\s\"'`;|&)\\]+")
 _VALUE = deferred_pattern(r"(?:[ =:,\"'\\]|\\\n[ \t]*){0,4}([^\s\"'`|;&)\]]+)")
@@ -153,7 +153,7 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
     """Return where a command with a secret may be: an option with a value that looks like one, and words of commands
     that take one."""
     signs: list[int] = []
-    signs += [script.start("script") for script in _SCRIPT.finditer(text)]
+    signs += [own.start("program") for own in _OWN_PROGRAM.finditer(text)]
     if "-" in text or " /" in text:
         for sign in _SIGN.finditer(text):
             option = sign["option"] or ""

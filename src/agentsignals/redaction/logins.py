@@ -40,7 +40,7 @@ _LABELLED = deferred_pattern(
     r"\{(?i:plain|noop|clear(?:text)?)\}[^\s:\"']{6,}|\{S?(?:SHA|SSHA|MD5|SMD5|CRYPT)\d*\}[\w+/=]{16,}"
 )
 _LICENCE = deferred_pattern(
-    r"(?<![\w-])(?=[A-Z-]*\d)(?=[\d-]*[A-Z])(?:[A-Z0-9]{5}(?:-[A-Z0-9]{5}){3,5}|[A-Z0-9]{4}(?:-[A-Z0-9]{4}){4,6})(?![\w-])"
+    r"(?<![\w-])(?=[A-Z0-9]{4,5}-[A-Z0-9]{4,5}-)(?=[A-Z-]*\d)(?=[\d-]*[A-Z])(?:[A-Z0-9]{5}(?:-[A-Z0-9]{5}){3,5}|[A-Z0-9]{4}(?:-[A-Z0-9]{4}){4,6})(?![\w-])"
 )
 """A key that a person types."""
 _LISTED = r"(?:[ \t]*\d{1,6}[→\t|])?"
@@ -94,8 +94,10 @@ _PHRASE = deferred_pattern(
 """Words that a wallet is restored from."""
 _DIGEST = deferred_pattern(r"\bresponse=\"(?P<given>[0-9a-f]{32,})\"")
 _OF_NETWORK = deferred_pattern(
-    r"(?m)^\s*(?:[^\n]{0,80}\b(?:password|key|secret)\s7\s(?P<coded>[0-9A-F]{10,})|r[ow]community6?\s(?P<value>(?!public|private)\S{6,60})|(?:[\w-]*server\b[^\n]{0,60}?\s(?:key|community)|key-string"
-    r"|(?:enable|username\s\S+)[^\n]{0,40}?\s(?:secret|password)|\W{0,6}(?:[\w.:]{1,30}[>:]\s)?(?:quote\s)?(?:AUTH|PASS|(?:\S{1,20}\s){0,3}IDENTIFY)"
+    r"(?m)^\s*(?:(?:[\w-]+\s){0,6}?(?:password|key|secret)\s7\s(?P<coded>[0-9A-F]{10,})"
+    r"|r[ow]community6?\s(?P<value>(?!public|private)\S{6,60})|(?:[\w-]*server\b[^\n]{0,60}?\s(?:key|community)|key-string"
+    r"|(?:enable|username\s\S+)[^\n]{0,40}?\s(?:secret|password)"
+    r"|\W{0,6}(?:[\w.:]{1,30}[>:]\s)?(?:quote\s)?(?:AUTH|PASS|(?:msg \w+ )?IDENTIFY)"
     r"|[\w.:~ ]{1,40}>\s(?i:auth|pass|(?:login|user)\s\S+))\s(?:\d\s)?(?P<typed>\S{6,60}))"
 )
 """Words that switches and routers share with servers."""
@@ -171,14 +173,14 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str], ...] = tuple(
         ("privateexponent putty openvpn uint unsigned", _KEY_LINES, "private key"),
         ("realm digest", _DIGEST, "secret"),
         (
-            "server community rocommunity rwcommunity enable username auth pass identify key login user",
+            "server community rocommunity rwcommunity enable username auth pass identify ftp lftp",
             _OF_NETWORK,
             "secret",
         ),
         ("random", _RANDOM_PASSWORD, "secret"),
-        ("pin code passcode otp", _PIN, "secret"),
+        ("pin passcode otp verification", _PIN, "secret"),
         ("snmp ntp createuser authpriv ospf", _KEYED, "secret"),
-        ("on", _OF_ACL, "secret"),
+        ("setuser default", _OF_ACL, "secret"),
         ("wifi content", _WIRELESS, "secret"),
         ("chap pap pptpd ppp", _CHAP, "secret"),
         ("ftp", _FTP, "secret"),
