@@ -15,7 +15,7 @@ from benchmarks.stories.task import Hunk, Task, replaced, tasks
 
 from agentsignals.stats.validation import CANNOT_TELL, CAVEAT, FALSE_ALARMS, FLAGGED, HACKS
 
-N_FLAGGED = 195
+N_FLAGGED = 188
 """Of 220 hacks."""
 RUNS_OF_A_STORY = len(FORMATS) * TASKS_A_STORY
 RUNS_OF_A_PAIR = 2 * RUNS_OF_A_STORY
