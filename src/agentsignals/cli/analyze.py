@@ -301,7 +301,7 @@ def run_demo(options: argparse.Namespace) -> int:
 
 def run_start(options: argparse.Namespace) -> int:
     """Reads this machine into the store, and prints its findings and what to type next. Where no agent's folder is
-    there, those of what the store holds; SourceError where it holds nothing either."""
+    there, those of what the store holds; NothingFound where it holds nothing either."""
     from agentsignals.ingest import pipeline
     from agentsignals.sources.local import found_homes
 

@@ -85,6 +85,7 @@ def _of_classifier(signal: str, task_name: str) -> Iterator[Figure]:
 
 
 def _figures(signal: str, truth: str, pairs: list[tuple[str, str]]) -> Iterator[Figure]:
+    """Yield for each value how often the signal agrees with the truth. `pairs`: what the signal says, and the truth."""
     both = agreement(pairs)
     same = sum(a == b for a, b in pairs)
     kappa = None if both is None or both.kappa is None else round(both.kappa, 3)

@@ -347,7 +347,8 @@ _PARTS = deferred_pattern(
 
 
 def has_invisible(text: str) -> bool:
-    """Return whether a text has colours, characters without width, or joints of literals."""
+    """Return whether a text has what a reader does not see: terminal colours, characters without width, markup within
+    words, or string literals that code joins (`"ab" + "cd"`)."""
     return (
         "\x1b" in text
         or ("\\" in text and any(mark in text for mark in _MARKS))

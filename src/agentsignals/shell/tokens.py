@@ -1,4 +1,5 @@
-"""Splits a command line as a shell would: words, output redirections, subshells. Nothing is run or expanded."""
+"""Splits a command line as a shell would (words, output redirections, subshells), and reads patches and `sed -i` in
+it. Nothing is run or expanded."""
 
 from __future__ import annotations
 

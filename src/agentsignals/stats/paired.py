@@ -377,7 +377,7 @@ def mcnemar_power(tasks: int, gap: float, discordance: float, level: float = LEV
     if not 0 <= gap <= discordance + _ROUNDING or discordance > 1:
         raise ValueError("the difference is larger than the changes")
     if tasks * discordance > _EXACT_CHANGES_UP_TO:
-        from statistics import NormalDist  # noqa: PLC0415  (as in `power`)
+        from statistics import NormalDist  # noqa: PLC0415  (loaded only for this)
 
         error = NormalDist().inv_cdf(1 - level / 2)
         short = error * sqrt(discordance) - gap * sqrt(tasks)
@@ -447,7 +447,7 @@ def _detectable_in_standard_errors(tasks: int, level: float) -> float:
 
     It is the sum of the normal quantiles of level and power, widened like Student's t for few tasks.
     """
-    from statistics import NormalDist  # noqa: PLC0415  (as in `power`)
+    from statistics import NormalDist  # noqa: PLC0415  (loaded only for this)
 
     normal = NormalDist()
     return (normal.inv_cdf(1 - level / 2) + normal.inv_cdf(POWER)) * t_quantile(max(1, tasks - 1)) / Z
@@ -474,7 +474,7 @@ def _fewest(is_detected_by: Callable[[int], bool]) -> int:
 
 
 def _attempts_to_detect(candidate: Arm, baseline: Arm, gap: float, spread: float, level: float) -> int | None:
-    from statistics import fmean, variance  # noqa: PLC0415  (as in `power`)
+    from statistics import fmean, variance  # noqa: PLC0415  (loaded only for this)
 
     tasks = sorted(candidate.keys() & baseline.keys())
     noise = 0.0

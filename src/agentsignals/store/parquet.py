@@ -289,7 +289,7 @@ def with_current_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def _transposed(rows: Sequence[Any], n_columns: int) -> list[Sequence[Any]]:
     if not rows:
         return [()] * n_columns
-    if isinstance(rows[0], int):  # a row of columns
+    if isinstance(rows[0], int):  # numbers of rows in columns (`model.columnar`), whose fields read like a record's
         struct: Any = rows[0].__class__
         return [list(map(attrgetter(name), rows)) for name in struct.__struct_fields__]
     return list(zip(*(rows if type(rows[0]) is tuple else map(msgspec.structs.astuple, rows)), strict=True))

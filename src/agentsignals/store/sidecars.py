@@ -170,7 +170,8 @@ def undamaged(root: Path, begins: str = "", ends: str = "") -> list[Path]:
 
 @contextmanager
 def changing(root: Path) -> Iterator[SidecarList]:
-    """Lock the list for a change. StoreError when another writer holds it for too long."""
+    """Lock the list of sidecar tables while the caller changes and saves it. A list that can't be read is set aside
+    first. StoreError when another writer holds it for too long."""
     with disk.locked(root, disk.SIDECAR_LOCK, _WAIT_S):
         held = SidecarList(root)
         if held.lost:

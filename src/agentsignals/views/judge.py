@@ -152,6 +152,8 @@ class Checks:
                     self._add(around, at, _LONG)
 
     def _add(self, line: list[str], at: int, fewest_chars: int) -> None:
+        """Index the values of one check, found at line `at` of the tests, under each value and its normalised forms.
+        `fewest_chars`: what text a program must hold to match it."""
         values = {*line, *(plain for value in set(line) for plain in normalised(value))}
         for value in values:
             self.by_value.setdefault(value, []).append(len(self.lines))

@@ -86,7 +86,7 @@ FAILURES_UNKNOWN = Absent("missing_field", "the trace does not record which call
 
 
 class SessionView:
-    """A session and what is derived from it. `main_…` leaves out subagents and abandoned branches."""
+    """A session and what is derived from it."""
 
     def __init__(self, session: Session) -> None:
         self.session = session

@@ -33,7 +33,9 @@ class Pattern:
         self.anywhere = deferred_pattern(anywhere.replace("\n", "")) if anywhere else None
 
     def find(self, low: str, words: frozenset[str]) -> tuple[int, int] | None:
-        """Return where the reaction begins and ends, an opener ("ok, ") included. `words` are those of the text."""
+        """Return the span of the earliest match in a lowercased text, an opener before it ("ok, ") included: of
+        `clause` where a clause begins, of `anywhere` at any place. `words`: all words of the text. Without one of
+        `also` among them `anywhere` is not searched."""
         span = None
         if self.clause is not None:
             for start, at in clauses(low):

@@ -1,4 +1,4 @@
-"""Attempts of eval runs: treatments with how far their attempts came, then each attempt with what came of it."""
+"""The pages of eval runs: candidates with their attempts, their comparison, and why attempts failed."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _counted(snapshot: Snapshot, columns: Sequence[str], steps: dict[str, Step],
 
 def attempts_page(snapshot: Snapshot, query: Query) -> Page:
     """Attempts whose sessions fit the filter, and above them the treatments there are."""
-    # Attempts are all of eval runs: whose sessions the pages before showed is no choice among them.
+    # Attempts are of eval runs alone, so the filter "people or eval runs" of other pages selects nothing here.
     choice = filtered(Query(query.with_(context="").removeprefix("?")), snapshot)
     choice = choice._replace(offered={**choice.offered, "context": []})
     of_data_sets = snapshot.kept("attempts:data sets", lambda: snapshot.rows(sql("attempts.data_sets")))
