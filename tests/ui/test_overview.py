@@ -578,6 +578,27 @@ def test_a_run_without_calls_and_costs_shows_no_empty_cards(tmp_path: Path) -> N
         told = text_of(running, "/")
     assert "Attempts 2 " in told and "Failing tools" not in told and "Failed tool calls" not in told
     assert "Cost –" not in told.partition(" Filter ")[0]
+    assert (
+        "Most expensive" not in told and "Hotspots" not in told and "failed calls" not in told.partition("By agent")[2]
+    )
+
+
+def test_the_interval_of_solved_runs_is_over_tasks(tmp_path: Path) -> None:
+    """Five attempts at a task that all end alike say no more than one: the interval is as wide as over eight tasks."""
+    runs = trial(
+        *(
+            {"trial_id": f"t{task}-{k}", "task_id": f"task-{task}", "verification": graded(), "reward": task % 2 * 1.0}
+            for task in range(8)
+            for k in range(5)
+        )
+    )
+    snapshot = Snapshot(store_of(tmp_path / "s", *(run.session for run in runs)))
+    made = overall(snapshot, filtered(Query(""), snapshot).of_context("eval"))
+    solved = made.groups[0][2][0].solved
+    assert solved is not None and (solved.k, solved.n) == (20, 40)
+    assert "over 8 tasks" in solved.note
+    low, high = solved.interval or (0.5, 0.5)
+    assert high - low > 0.6, "40 independent attempts would have .3"
 
 
 def test_worktrees_of_one_repository_are_one_project(tmp_path: Path) -> None:

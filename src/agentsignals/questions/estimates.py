@@ -377,7 +377,8 @@ class ClusteredShare(Estimate, frozen=True, kw_only=True):
 class Sample:
     """Sessions and their numbers of observations (one each without `ns`), from which several shares are taken.
 
-    Projects are looked up once. A session may occur several times. `drawn`: what the parts are, if not sessions.
+    Projects are looked up once. A session may occur several times. `drawn`: what the parts are, if not sessions;
+    `place`: what a place is, if not a project.
     """
 
     def __init__(
@@ -386,10 +387,12 @@ class Sample:
         places: Mapping[str, str],
         ns: Sequence[float] | None = None,
         drawn: str = "sessions",
+        place: str = "project",
     ) -> None:
         self._sessions = sessions
         self._ns = [1] * len(sessions) if ns is None else ns
         self._drawn = drawn
+        self._place = place
         self._n = sum(self._ns)
         # A session whose place nobody knows is a place of its own; no place is called as a session is.
         self._clusters = list(map(places.get, sessions, sessions))
@@ -426,29 +429,31 @@ class Sample:
             largest = f"makes up {of_total:.0%} of this figure"
         else:
             largest = f"holds {by_place.largest:.0%} of the data" if share.dominated else ""
-        more = f"; one project {largest}" if largest and self._n_places > 1 else ""
+        more = f"; one {self._place} {largest}" if largest and self._n_places > 1 else ""
         return replace(share, note=f"{note}{more}")
 
     def _interval(self, ks: Sequence[float], places: Clustered) -> tuple[Interval | None, str]:
         if places.interval is not None:
-            alike = f"because {self._drawn} of one project are alike"
-            return places.interval, f"interval over {places.clusters:,} projects, {alike}"
+            alike = f"because {self._drawn} of one {self._place} are alike"
+            return places.interval, f"interval over {places.clusters:,} {self._place}s, {alike}"
         by_session = clustered_columns(self._sessions, ks, self._ns)
         if by_session.interval is not None:
-            return by_session.interval, _few_places(places.clusters, self._drawn)
+            return by_session.interval, _few_places(places.clusters, self._drawn, self._place)
         few = share_interval(list(zip(ks, self._ns, strict=True)))
         return few, f"from fewer than {FEWEST_CLUSTERS} {self._drawn}" if places.clusters else ""
 
 
-def clustered_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> ClusteredShare:
-    """Return the share of sum(k) in sum(n). `drawn`: what the parts are, if not sessions."""
+def clustered_share(
+    parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions", place: str = "project"
+) -> ClusteredShare:
+    """Return the share of sum(k) in sum(n). `drawn`: what the parts are, if not sessions; `place`: what a place is."""
     counted = list(parts)
     sessions, ks, ns = [s for s, _, _ in counted], [k for _, k, _ in counted], [n for _, _, n in counted]
-    return Sample(sessions, places, ns, drawn).share(ks)
+    return Sample(sessions, places, ns, drawn, place).share(ks)
 
 
-def _few_places(n: int, of: str) -> str:
-    places = "all from one project" if n == 1 else f"from only {n} projects"
+def _few_places(n: int, of: str, place: str = "project") -> str:
+    places = f"all from one {place}" if n == 1 else f"from only {n} {place}s"
     return f"{places}, so others may differ; the interval treats {of} as independent and may be too narrow"
 
 

@@ -34,6 +34,17 @@ BY = {"agent": "agent", "model": "model", "repo": "repository"}
 _NO_OUTCOME = "no verdict"
 
 
+class Places(NamedTuple):
+    """What sessions have in common, so that intervals take it as the sampling unit: a project, or an eval's task."""
+
+    by_session: Mapping[str, str]
+    noun: str
+
+    def share(self, parts: Iterable[tuple[str, float, float]]) -> ClusteredShare:
+        """Return the share of sum(k) in sum(n) of (session, k, n)."""
+        return clustered_share(parts, self.by_session, place=self.noun)
+
+
 class Cost(NamedTuple):
     """The cost of sessions, as far as it is known."""
 
@@ -107,7 +118,10 @@ def session_rows(snapshot: Snapshot, filter_: Filter) -> list[Row]:
 def overall(snapshot: Snapshot, filter_: Filter, rows: list[Row] | None = None) -> Overall:
     """Figures of the sessions that the filter, which names one context, leaves. `rows`: these, where they are read."""
     rows = session_rows(snapshot, filter_) if rows is None else rows
-    places = place_by_session(rows)
+    if filter_.words["context"] == "eval":  # attempts at one task are alike, wherever they ran
+        places = Places({row["session_id"]: row["task"] for row in rows if row["task"] is not None}, "task")
+    else:
+        places = Places(place_by_session(rows), "project")
     pairs = _pairs(snapshot, filter_, {row["session_id"]: row for row in rows}, places)
     counted = [pair for pair in pairs if pair.failed.k and pair.sessions >= FEWEST_CLUSTERS]
     dated = [row for row in rows if row["started_at"]]
@@ -158,12 +172,12 @@ def _cost(rows: Sequence[Row]) -> Cost:
     )
 
 
-def _failed(rows: Iterable[Row], places: Mapping[str, str]) -> ClusteredShare:
+def _failed(rows: Iterable[Row], places: Places) -> ClusteredShare:
     parts = [(row["session_id"], float(row["failed"]), float(row["answered"])) for row in rows if row["answered"]]
-    return clustered_share(parts, places)
+    return places.share(parts)
 
 
-def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Mapping[str, str]) -> tuple[list[Group], int]:
+def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Places) -> tuple[list[Group], int]:
     by_name: dict[str | None, list[Row]] = {}
     for row in rows:
         by_name.setdefault(row[word] or None, []).append(row)
@@ -182,13 +196,13 @@ def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Mapping[str
                 of_all=cost.usd / total if total and cost.usd is not None else None,
                 median_usd=median([row["cost_usd"] for row in of_it if row["cost_usd"] is not None]),
                 failed=_failed(of_it, places),
-                solved=clustered_share(solved, places) if is_eval else None,
+                solved=places.share(solved) if is_eval else None,
             )
         )
     return made[:MOST_GROUPS], max(0, len(made) - MOST_GROUPS)
 
 
-def _pairs(snapshot: Snapshot, filter_: Filter, sessions: Mapping[str, Row], places: Mapping[str, str]) -> list[Pair]:
+def _pairs(snapshot: Snapshot, filter_: Filter, sessions: Mapping[str, Row], places: Places) -> list[Pair]:
     by_pair: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
     for row in snapshot.rows(sql("figures.tools", sessions=filter_.sessions), filter_.where.values):
         key = row["tool"], sessions[row["session_id"]]["agent"]
@@ -202,7 +216,7 @@ def _pairs(snapshot: Snapshot, filter_: Filter, sessions: Mapping[str, Row], pla
                 tool=tool,
                 agent=agent,
                 sessions=len(parts),
-                failed=clustered_share(parts, places),
+                failed=places.share(parts),
                 to_failed=filter_.link("/sessions", **of_agent, failed=tool),
                 to_all=filter_.link("/sessions", **of_agent, tool=tool),
             )
@@ -220,7 +234,7 @@ def _between(filter_: Filter, first: datetime, last: datetime) -> str:
     return filter_.link("/sessions", **{"from": begin, "to": end})
 
 
-def _periods(dated: Sequence[Row], filter_: Filter, places: Mapping[str, str]) -> list[dict[str, Any]]:
+def _periods(dated: Sequence[Row], filter_: Filter, places: Places) -> list[dict[str, Any]]:
     span = calendar.buckets_of([row["started_at"] for row in dated])
     if span is None:
         return []

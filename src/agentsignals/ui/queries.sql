@@ -119,7 +119,7 @@ WHERE level = 'corpus' ORDER BY signal
 SELECT s.session_id, s.agent, s.model, coalesce(measured.place, lower(s.repo), s.cwd) AS repo, s.branch, s.cost_usd, s.unpriced,
   s.visible_output_tokens IS NOT NULL AS is_bound, s.title, s.n_tool_calls,
   CASE WHEN s.started_at BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN s.started_at END AS started_at,
-  coalesce(measured.place, lower(s.repo), s.cwd) AS place, coalesce(measured.outcome, attempt.outcome) AS outcome,
+  coalesce(measured.place, lower(s.repo), s.cwd) AS place, coalesce(measured.outcome, attempt.outcome) AS outcome, attempt.task,
   coalesce(calls.failed, 0) AS failed, coalesce(calls.n, 0) AS answered
 FROM sessions s LEFT JOIN (
   SELECT session_id, max(CASE WHEN signal = 'user.place' THEN value->>'$' END) AS place,
@@ -127,7 +127,7 @@ FROM sessions s LEFT JOIN (
   FROM signals
   WHERE signal IN ('user.place', 'user.session_outcome') AND level = 'session' AND value IS NOT NULL GROUP BY 1
 ) measured USING (session_id) LEFT JOIN (
-  SELECT session_id, max(outcome) AS outcome FROM attempts GROUP BY 1
+  SELECT session_id, max(outcome) AS outcome, max(task_id) AS task FROM attempts GROUP BY 1
 ) attempt USING (session_id) LEFT JOIN (
   SELECT session_id, count(*) AS n, count(*) FILTER (status = 'error') AS failed FROM tool_calls
   WHERE thread = 'main' AND status IN ('ok', 'error') GROUP BY 1

@@ -101,7 +101,7 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
         rows = {each: session_rows(snapshot, filter_.of_context(each)) for each in snapshot.contexts}
         return {
             "totals": {each: summary.totals(held) for each, held in rows.items()},
-            "resolved": _resolved(snapshot, filter_) if is_chosen and "eval" in snapshot.contexts else None,
+            "resolved": _resolved(snapshot, filter_) if "eval" in snapshot.contexts else [],
             "overall": overall(snapshot, of_context, rows.get(context, [])),
             "models": by_model(),
         }
@@ -143,8 +143,8 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
         made_or_none = made or nothing_yet(each)
         most = MOST_OPEN if len(made_or_none.answers) <= MOST_OPEN else summary.MOST_FINDINGS
         shown = summary.of_context(made_or_none, held["totals"][each], most)
-        if held["resolved"] is not None:
-            shown = replace(shown, resolved=held["resolved"] if each == "eval" else [])
+        if each == "eval":  # not the findings', which are not there yet, or of all attempts
+            shown = replace(shown, resolved=held["resolved"])
         in_context = filter_.of_context(each)
         parts.append({"of": in_context, "made": made, "part": shown, "cards": cards(shown, in_context)})
     filled = {
