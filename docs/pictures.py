@@ -22,7 +22,8 @@ _EXPLAINED = ("3253362f", "dynamics.repetition_rate")
 @cache
 def _printed() -> dict[str, str]:
     """What the commands of the pictures print, by command."""
-    with tempfile.TemporaryDirectory() as scratch:
+    # Not in $TMPDIR: lines break by the length of the paths in them.
+    with tempfile.TemporaryDirectory(dir="/tmp") as scratch:  # noqa: S108  (a name of its own below it)
         folder = Path(scratch).resolve()
         demo_corpus.make_corpus(folder / "corpus")
         pipeline.analyze([str(folder / "corpus")], folder / "store", jobs=1)
