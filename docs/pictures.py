@@ -23,7 +23,7 @@ _EXPLAINED = ("3253362f", "dynamics.repetition_rate")
 def _printed() -> dict[str, str]:
     """What the commands of the pictures print, by command."""
     # Not in $TMPDIR: lines break by the length of the paths in them.
-    with tempfile.TemporaryDirectory(dir="/tmp") as scratch:  # noqa: S108  (a name of its own below it)
+    with tempfile.TemporaryDirectory(dir="/tmp") as scratch:
         folder = Path(scratch).resolve()
         demo_corpus.make_corpus(folder / "corpus")
         pipeline.analyze([str(folder / "corpus")], folder / "store", jobs=1)
