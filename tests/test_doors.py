@@ -108,7 +108,7 @@ def printed(*words: str) -> Callable[[Ran, Path, Path], str]:
 def study(ran: Ran, store: Path, tmp: Path) -> str:
     """The page of two labellers: the rules, and labels of a person."""
     gold = tmp / "ann.csv"
-    rows = [f"6f1d2c3b-0000-4000-8000-{n:012d},1,NEGATIVE" for n in range(12)]
+    rows = [f"{session_id},1,NEGATIVE" for session_id in sorted(Store(store).manifest.sessions)]
     gold.write_text("\n".join(["session_id,turn,label", *rows]), "utf-8")
     ran("label", "sentiment", "--from", gold, "--labeller", "human:ann", "--store", store, "--quiet")
     return to_file("study.html", "study", "sentiment", "--by", "rules", "--against", "human:ann", "-o")(ran, store, tmp)

@@ -127,7 +127,7 @@ def test_nearly_all_forms_are_masked_by_every_way_out(
     def ran(*words: object) -> str:
         code = main([*map(str, words)])
         out = capsys.readouterr()
-        assert code == 0, out.err
+        assert code == 0, out
         return out.out
 
     told = WAYS[way](ran, store, tmp_path).replace("\\\\", "\\")
