@@ -198,6 +198,7 @@ def test_the_notebook_runs_as_it_lies_there(capsys: pytest.CaptureFixture[str]) 
     assert names["layer"] in range(3)
     assert abs(names["exact"]) > 0.01
     assert "error" not in capsys.readouterr().err
+    names["scratch"].cleanup()
 
 
 def test_a_heat_map_escapes_what_a_model_wrote() -> None:
