@@ -15,11 +15,11 @@ from agentsignals.labels import batch as batch_forms
 from agentsignals.labels.answers import MOST_GROWTH
 from agentsignals.labels.batch import FORMS, result, take, write
 from agentsignals.labels.labellers.openai import ChatServer
-from agentsignals.labels.prompting import Asker, Prompting
+from agentsignals.labels.prompting import Prompting
 from agentsignals.labels.run import Summary
-from agentsignals.labels.tasks import Case, task
-from agentsignals.labels.units import Selection, Unit
-from agentsignals.redaction import Guard, Redactor
+from agentsignals.labels.tasks import task
+from agentsignals.labels.units import Selection
+from agentsignals.redaction import Redactor
 from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from tests.labels.server import label, material, section
@@ -262,20 +262,6 @@ def test_what_would_hold_a_key_all_the_same_is_held_back(tmp_path: Path, monkeyp
     monkeypatch.setattr(Redactor, "text", lambda _, text, times=1: text)
     summary = write(store, task("sentiment"), by(), Selection(redact=True), silent, path)
     assert summary.failed == {"held_back": 1} and secret not in path.read_text("utf-8")
-
-
-def test_an_id_that_looks_like_a_key_holds_nothing_back(tmp_path: Path) -> None:
-    """One in some hundred and fifty hashes has the shape of an account's id."""
-    asker = Asker(task("sentiment"), "openai:tiny")
-    texts = (f"message {n}" for n in range(5_000))
-    text = next(one for one in texts if Guard().kind(json.dumps({"custom_id": asker.questions(unit(one))[0].key})))
-    store = store_of(tmp_path, [text])
-    summary = sent(store, tmp_path / "batch.jsonl")
-    assert summary.failed == {} and summary.run_figures["requests"] == 1
-
-
-def unit(text: str) -> Unit:
-    return Unit(session_id="s", turn=0, message=None, parts=(text,), case=Case(1))
 
 
 def test_a_batch_too_large_for_one_file_is_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,7 +216,7 @@ class _Requests(_Offline):
             # It can't grow when an answer is cut: it gets at once what that would end at.
             body = self._by.request(question, question.tokens * MOST_GROWTH, question.temperature)
             line = msgspec.json.encode(self._form.request(question, body))
-            if kind := self._guard.kind(msgspec.json.encode(body).decode()):  # its id is a hash: some look like keys
+            if kind := self._guard.kind(msgspec.json.encode(body).decode()):  # not its id, a hash
                 done(question, Inquiry.at(question).failed("held_back", f"it would have held a {kind}"))
                 continue
             full = len(self._keys) == self._form.most_requests or self._bytes + len(line) > self._form.most_bytes

@@ -88,6 +88,8 @@ _CUT = deferred_pattern(r"[|]|[^\0-\x7f]")
 """Where an unquoted value may end inside a word: a table cell, a pipe, another script."""
 _ALONE = deferred_pattern(r"[ \t]*(?:\n|\Z)")
 _GOES_ON = deferred_pattern(r",? [^\W\d_]{2,}")
+_LONG_WORD = 12
+"""Letters from which on a word that others follow may be several joined, as a password is."""
 _TEMPLATE = deferred_pattern(r"\{\{[^{}]*\Z")
 _TELLS = frozenset((":", "=", ":=", "=>", "||", "??", "||=", "??=", "?=", "+=", "<-"))
 """Operators that always stand between a name and its value."""
@@ -254,7 +256,8 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
     value = text[first:last]
     if (before == ":" == op) or (op == "|" and _TEMPLATE.search(text, max(0, start - _SAID_CHARS), start)):
         return None  # an id of parts, a filter
-    if not quoted and op != "=" and value.isalpha() and not is_option and _GOES_ON.match(text, last):  # prose
+    is_short = value.isalpha() and len(value) < _LONG_WORD
+    if not quoted and op != "=" and is_short and not is_option and _GOES_ON.match(text, last):  # prose
         return None
     if quoted and " " in value and any(map(named, value.split())):  # what a person shall enter
         return None

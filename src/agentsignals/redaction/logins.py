@@ -19,6 +19,7 @@ from agentsignals.redaction.values import (
     looks_given,
     looks_typed,
 )
+from agentsignals.shell.tokens import names
 
 _LOGIN = deferred_pattern(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}={0,2}(?=@)")
 _VARIABLE = deferred_pattern(r"(?:\A|:)(?:\$?\{|\$\(|\$[A-Z_]+\Z|\[)")
@@ -196,6 +197,17 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str], ...] = tuple(
 """Words that a text must contain, one of them (`text_words` in `words.json`); what they introduce; its kind."""
 
 
+_LENGTHS = (12, 15, 18, 21, 24)
+"""Words of a recovery phrase (BIP 39)."""
+_OF_SENTENCES = names("this that you have was were will would which what when then than has had its they")
+
+
+def _is_phrase(words: str) -> bool:
+    """Return whether words in a row are a recovery phrase: of its length, hardly one twice, and no sentence."""
+    each = re.findall(r"[a-z]{3,}", words)
+    return len(each) in _LENGTHS and len(set(each)) >= len(each) - 1 and len(_OF_SENTENCES.intersection(each)) <= 2
+
+
 def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
     """Yield logins in fixed places. `low`: the text in lower case; `words`: those of `text_words` that it contains."""
     for at in occurrences(text, "://") if "://" in text else ():
@@ -252,6 +264,8 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
     for needed_words, pattern, kind in _SHAPES:
         for hit in pattern.finditer(text) if needed_words & words else ():
             group = hit.lastgroup or 0
+            if group == "bare" and not _is_phrase(hit[group]):
+                continue
             if group not in ("given", "typed") or (looks_given if group == "given" else looks_typed)(hit[group]):
                 yield Span(*hit.span(group), kind)
     for hit in _PRINTED.finditer(text) if words & {"cat", "content"} else ():
