@@ -44,7 +44,7 @@ def message(role: str, *content: object, at: int = 0, **facts: Any) -> dict[str,
     return {"role": role, "created": SECONDS + at, "content": list(content), **facts}
 
 
-@pytest.mark.parametrize("version", ["old", "new"])
+@pytest.mark.parametrize("version", ["old", "new", "without rowid"])
 def test_rows_of_any_version_are_read_with_what_they_have(version: str, tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     with closing(sqlite3.connect(path)) as db:
@@ -70,6 +70,12 @@ def test_rows_of_any_version_are_read_with_what_they_have(version: str, tmp_path
                 "INSERT INTO usage_ledger (session_id, created_timestamp, model, input_tokens, output_tokens,"
                 f" total_tokens, cache_read_tokens) VALUES ('s1', {SECONDS}, 'm-2', 200, 40, 240, 64)"
             )
+        if version == "without rowid":
+            ((made_by,),) = db.execute("SELECT sql FROM sqlite_master WHERE name = 'messages'")
+            db.execute("ALTER TABLE messages RENAME TO former")
+            db.execute(f"{made_by.replace('AUTOINCREMENT', '')} WITHOUT ROWID")
+            db.execute("INSERT INTO messages SELECT * FROM former")
+            db.execute("DROP TABLE former")
         db.commit()
     (file,) = find(str(path))
     assert isinstance(file, RawFile)

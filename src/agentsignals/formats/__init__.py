@@ -90,6 +90,8 @@ class Ask(Protocol):
 
     tables: Mapping[str, Set[str]]
     """The tables of the file that the format names, and their columns."""
+    without_rowid: Set[str]
+    """Those that were declared so."""
 
     def __call__(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]: ...
 
@@ -138,6 +140,9 @@ def rows_in_order(
     ask: Ask, table: str, columns: Sequence[str], rest: str, *values: object
 ) -> Iterator[tuple[Any, ...]]:
     """Yield rows in the order that `rest` asks for, each read by itself: SQLite would sort them with all their text."""
+    if table in ask.without_rowid:
+        yield from ask(f"SELECT {', '.join(columns)} FROM {table} {rest}", *values)  # noqa: S608
+        return
     places = array("q", (place for (place,) in ask(f"SELECT rowid FROM {table} {rest}", *values)))  # noqa: S608
     for place in places:
         yield from list(ask(f"SELECT {', '.join(columns)} FROM {table} WHERE rowid = ?", place))  # noqa: S608

@@ -318,6 +318,8 @@ _SESSION = "(?:session|thread|conversation|chat|composer|trajectory)"
 _SESSION_ID = re.compile(rf"(?i){_SESSION}_?id")
 _SESSIONS = re.compile(rf"(?i){_SESSION}s?(?:_?v?[0-9]+)?")
 _LOOKED_AT = 100
+_WITHOUT_ROWID = re.compile(r"(?i)\)[^)]*\bwithout\s+rowid\b[^)]*\Z")
+"""The options behind the columns of a table."""
 
 
 def _unread_tables(connection: sqlite3.Connection, database: Database, read: Set[object]) -> Iterator[tuple[str, int]]:
@@ -353,9 +355,10 @@ def _quoted(name: str) -> str:
 
 
 class _Asked:
-    def __init__(self, connection: sqlite3.Connection, tables: Mapping[str, Set[str]]) -> None:
+    def __init__(self, connection: sqlite3.Connection, tables: Mapping[str, Set[str]], without_rowid: Set[str]) -> None:
         self._connection = connection
         self.tables = tables
+        self.without_rowid = without_rowid
 
     def __call__(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         return iter(self._connection.execute(query, values))
@@ -366,7 +369,9 @@ def _ask(connection: sqlite3.Connection, database: Database) -> Ask:
     tables = database.columns.keys() | database.some_have.keys()
     named = {table: (*database.columns.get(table, ()), *database.some_have.get(table, ())) for table in tables}
     permitted = {(table, column) for table, columns in named.items() for column in (*columns, "ROWID")}
-    asked = _Asked(connection, {table: _columns(connection, table) for table in named.keys() & _tables(connection)})
+    columns = {table: _columns(connection, table) for table in named.keys() & _tables(connection)}
+    declared = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+    asked = _Asked(connection, columns, {_text(name) for name, sql in declared if _WITHOUT_ROWID.search(_text(sql))})
     harmless = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_TRANSACTION)
 
     def allow(action: int, table: str | None, column: str | None, *_: Any) -> int:
