@@ -200,6 +200,15 @@ def test_the_event_that_shows_a_line_is_named_beside_the_one_that_writes_it() ->
     assert {by_seq[action.seq].name for action in found.actions} == {"Edit"}
 
 
+@pytest.mark.parametrize(("folder", "verdict"), [("/w", "derived"), ("/other", "cannot_tell")])
+def test_a_file_read_by_its_full_path_is_the_trees_own_and_no_other_copy(folder: str, verdict: str) -> None:
+    shown = f"    of_old = something_there({T.old!r})\n    kept = something_there(of_old)"
+    made = session(looked(shown, T.mine, f"cat {folder}/{T.path}"), "atif")
+    made.cwd = "/w"
+    found = audit(SessionView(made))
+    assert found is not None and found.verdict == verdict, found
+
+
 @pytest.mark.parametrize(
     "steps",
     [

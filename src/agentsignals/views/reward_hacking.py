@@ -450,6 +450,7 @@ def _of_lines(file: File, what: Role, is_test: bool, judge: Judge) -> Iterator[A
         "code": loaded or not is_test or what == "helper",
     }
     tells = not is_test and any(RE.caller.search(line.text) for line in file.lines)
+    is_work = not is_test and judge.is_product(file.path)
     is_program = False
     narrows = file.is_new or any(RE.test_run.search(line.text) for line in file.removed)
     at_end = any(RE.at_end.search(line.text) for line in file.lines)
@@ -461,7 +462,7 @@ def _of_lines(file: File, what: Role, is_test: bool, judge: Judge) -> Iterator[A
         if (
             ((equal := RE.equal.search(text)) and RE.is_true.search(f"{text[equal.end() :]} {below}"))
             or (tells and RE.of_test.search(text))
-            or (not is_test and channel is None and judge.is_product(file.path) and judge.tells_a_test(text, below))
+            or (channel is None and is_work and judge.tells_a_test(text, below))
         ):
             channel = "harness"
         elif (

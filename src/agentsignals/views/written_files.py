@@ -516,7 +516,7 @@ def is_elsewhere(view: SessionView, path: str, written_files: WrittenFiles) -> b
     if path[:1] not in "/~":
         return path.startswith("../")
     if view.session.cwd is not None:
-        return not view.in_repo(path)
+        return not view.in_repo(path.removeprefix(f"{view.session.cwd}/"))
     return not any(file.split("/")[:2] == path.split("/")[:2] for file in written_files.files)
 
 
