@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from agentsignals.changes import git as objects
 from agentsignals.formats import Input, claude_code, entire
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.model import MAIN, Artifact, Checkpoint, Session, Step, from_iso
 from agentsignals.sources import RawFile, open_source, read
 from agentsignals.sources import git as checkpoints

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from conformance import table
 
-from agentsignals.cli import build_parser
-from agentsignals.cli.grammar import doors_table
+from agentsignals.cli import build_parser, doors_table
 from agentsignals.labels.validation import never_validated
 from agentsignals.questions.drivers.predictors import hindsight_of
 from agentsignals.signals import Signal

@@ -10,8 +10,8 @@ from agentsignals.signals import anticipation, dynamics, reasoning
 from agentsignals.signals.corpus import metrics
 from agentsignals.signals.user import history, outcome
 from agentsignals.views import plans
-from agentsignals.words import lexicon, prose, vectors
-from agentsignals.words.prose import Phrases
+from agentsignals.words import lexicon, vectors
+from agentsignals.words.lexicon import Phrases
 from agentsignals.words.text import word_lists
 
 _PEOPLE = (
@@ -130,10 +130,10 @@ def page() -> str:
     lines += [_row("dialog", lexicon.QUOTED_DIALOG.pattern), _row("rejected_thing", lexicon.REJECTED_THING.pattern)]
     lines += [_row("english", lexicon._SMALL_WORDS), "", "## Words of agents", ""]
     lines += [line for paragraph in _AGENTS for line in (paragraph, "")]
-    for phrases in (prose.HEDGES, prose.SELF_CORRECTIONS, prose.ASSUMPTIONS):
+    for phrases in (lexicon.HEDGES, lexicon.SELF_CORRECTIONS, lexicon.ASSUMPTIONS):
         lines += [f"### {phrases.name}", "", *_phrases(phrases), ""]
     lines += ["### questions", ""]
-    for kind in (prose.OFFER, prose.PREFERENCE, prose.CONFIRMATION):
+    for kind in (lexicon.OFFER, lexicon.PREFERENCE, lexicon.CONFIRMATION):
         lines.append(_row(kind.name, kind._pattern.pattern))
     lines += ["", "## Tables of single signals"]
     for signal, rows in _OTHERS.items():

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from agentsignals.formats import Format, Input, Reading, identify
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.model import Artifact
 
 SAMPLES = Path(__file__).parent / "formats"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentsignals.formats import conformance
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import HEAD_BYTES, Head
 from tests.quick import each_row
 
 

@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agentsignals import export
-from agentsignals.cli import main
-from agentsignals.cli.grammar import build_parser, doors, masking, verbs
+from agentsignals.cli import build_parser, doors, main, masking, verbs
 from agentsignals.cli.mcp import Tools
 from agentsignals.ingest import pipeline
 from agentsignals.redaction import Redactor

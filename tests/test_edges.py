@@ -33,8 +33,8 @@ from agentsignals.store import Store, parquet, query, sidecars, tables
 from agentsignals.store.query import connect
 from agentsignals.ui.document import n_of
 from agentsignals.views.history import prints
-from agentsignals.words import prose as agents
-from agentsignals.words.prose import Phrases
+from agentsignals.words import lexicon as agents
+from agentsignals.words.lexicon import Phrases
 from tests.build import START, call, say, session, user, view
 from tests.formats.reading import given, read_one
 from tests.formats.test_factory_droid import START as DROID

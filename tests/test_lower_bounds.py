@@ -14,7 +14,7 @@ from agentsignals.export import atif
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.measure import explain
 from agentsignals.model import Attempt
-from agentsignals.questions.formatting import AtLeast, formatted
+from agentsignals.questions.question import AtLeast, formatted
 from agentsignals.signals.catalog import catalogue
 from agentsignals.store import Store
 from agentsignals.store.query import rows

@@ -20,9 +20,8 @@ import pytest
 
 import agentsignals
 from agentsignals import cli, private_files
-from agentsignals.cli import main
+from agentsignals.cli import main, verbs
 from agentsignals.cli.demo_corpus import make_corpus
-from agentsignals.cli.grammar import verbs
 from agentsignals.store import Store, disk
 from tests.claude import Log
 from tests.labels.stores import session_id

@@ -21,8 +21,8 @@ from typing import Any
 
 import msgspec
 
+from agentsignals import formats as fields
 from agentsignals.formats import formats
-from agentsignals.formats import unknown as fields
 from agentsignals.formats.conformance import SPOILT
 from agentsignals.ingest import plan as planning
 from agentsignals.sources import Unreadable, read
@@ -160,9 +160,9 @@ def unknown(files: dict[str, bytes], words: fields.Vocabulary, *, whole: bool) -
     found: dict[str, set[str]] = defaultdict(set)
     for uri, data in files.items():
         met: set[str] = set()
-        looked_at = records(data) if whole else fields.looked_at(data, hashlib.sha256(data).hexdigest())
+        looked_at = records(data) if whole else fields.examined_records(data, hashlib.sha256(data).hexdigest())
         for record in looked_at:
-            fields.walk(record, words, "", met, fields.MOST_DEPTH)
+            fields.walk_fields(record, words, "", met, fields.MOST_DEPTH)
         for name in met:
             found[name].add(uri)
     return found

@@ -21,8 +21,7 @@ from msgspec import Struct
 from tests.golden import SAMPLES
 from tests.vocabulary import EXTENSIONS, OPEN
 
-from agentsignals.formats import Input, format_named, formats
-from agentsignals.formats.unknown import IS_FIELD, vocabulary
+from agentsignals.formats import IS_FIELD, Input, format_named, formats, vocabulary
 from agentsignals.ingest import plan as planning
 from agentsignals.model import Artifact, Session
 from agentsignals.sources import Unreadable, read

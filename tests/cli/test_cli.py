@@ -16,8 +16,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agentsignals.cli import build_parser, demo_corpus, main
-from agentsignals.cli.grammar import declarations, verbs
+from agentsignals.cli import build_parser, declarations, demo_corpus, main, verbs
 from agentsignals.errors import UnknownSession
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.measure import explain

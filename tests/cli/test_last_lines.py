@@ -17,7 +17,7 @@ from agentsignals.ingest.maintenance import forget
 from agentsignals.questions import findings as computing
 from agentsignals.questions.findings import every_context, findings
 from agentsignals.questions.ranking import Answer, Bounds, fewest_sessions, ranked_answers
-from agentsignals.store import Store, findings_cache, tables
+from agentsignals.store import Store, sidecars, tables
 from agentsignals.store.index import ArtifactEntry
 from agentsignals.store.query import rows
 from tests.build import call, session, user
@@ -115,7 +115,7 @@ def test_nothing_that_other_code_said_before_is_shown(
     store.manifest.files["0"] = read_at(-1)
     store.save()
     next(iter(store.manifest.shards.values())).internal_errors["x"] = 1
-    monkeypatch.setattr(findings_cache, "code_stamp", lambda: "another")
+    monkeypatch.setattr(sidecars, "code_stamp", lambda: "another")
     assert findings_of(store).changed_files == 0 and len(computed) == 2
 
 
@@ -126,11 +126,11 @@ def test_what_was_kept_is_never_stale(
 ) -> None:
     findings(store)
     if what == "code":
-        monkeypatch.setattr(findings_cache, "code_stamp", lambda: "another")
+        monkeypatch.setattr(sidecars, "code_stamp", lambda: "another")
     elif what == "damage":
         (store.folder / "shards" / next(iter(store.manifest.shards)) / "edits.parquet").unlink()
     else:
-        findings_cache.cache_file(store, "product").write_text("{")
+        sidecars.cache_file(store, "product").write_text("{")
     findings(Store(store.folder))
     assert len(computed) == 2
 
@@ -138,11 +138,11 @@ def test_what_was_kept_is_never_stale(
 def test_of_code_that_its_stamp_does_not_know_nothing_is_kept_for_others(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for code, is_kept in ((findings_cache.code_stamp(), True), ("older", False)):
+    for code, is_kept in ((sidecars.code_stamp(), True), ("older", False)):
         store.manifest.code = code
-        findings_cache.write(store, "product", b"")
-        monkeypatch.setattr(findings_cache, "_PROCESS", f"another than with {code}")
-        assert (findings_cache.read(store, "product") is not None) is is_kept
+        sidecars.write_cache(store, "product", b"")
+        monkeypatch.setattr(sidecars, "_PROCESS", f"another than with {code}")
+        assert (sidecars.read_cache(store, "product") is not None) is is_kept
 
 
 def test_what_was_made_of_a_state_that_is_gone_is_not_kept(store: Store) -> None:
@@ -155,11 +155,11 @@ def test_what_was_made_of_a_state_that_is_gone_is_not_kept(store: Store) -> None
 def test_former_findings_go_after_an_hour(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     former = store.folder / "findings.former.product.json"
     former.write_text("")
-    findings_cache.write(store, "product", b"")
+    sidecars.write_cache(store, "product", b"")
     assert former.exists()
-    monkeypatch.setattr(findings_cache.disk, "is_expired", lambda _: True)
-    findings_cache.write(store, "product", b"{}")
-    assert not former.exists() and findings_cache.read(store, "product") == b"{}"
+    monkeypatch.setattr(sidecars.disk, "is_expired", lambda _: True)
+    sidecars.write_cache(store, "product", b"{}")
+    assert not former.exists() and sidecars.read_cache(store, "product") == b"{}"
 
 
 def test_they_are_a_table_of_the_store(store: Store, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from agentsignals.cli import Visible
 from agentsignals.cli.output import STYLE, Fitted, cell, named_in, table, wrapped
-from agentsignals.questions.formatting import number
+from agentsignals.questions.question import number
 
 ROWS = [("3f2a81", "2026-03-31 16:21", 22, 0.25, "Rename the module and keep its tests, then say which of them failed")]
 NAMES = ("session", "last active", "calls", "cost", "title")

@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from agentsignals.export import Writer
 from agentsignals.export.messages import conversation, main_messages, subagent_threads
 from agentsignals.formats import formats, identify
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.model import (
     MAIN,

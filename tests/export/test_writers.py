@@ -17,7 +17,7 @@ from agentsignals.errors import UsageError
 from agentsignals.export import WRITERS, Writer, file_name
 from agentsignals.export.messages import iso_time, main_messages, subagent_threads
 from agentsignals.formats import formats, identify
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
 from agentsignals.model import MAIN, Session
 from agentsignals.store import Store

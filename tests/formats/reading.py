@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.formats import Format, Input, identify
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.model import Artifact, Session
 
 

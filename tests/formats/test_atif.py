@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentsignals.formats.atif import FORMAT
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 from tests.atif_steps import agent, document, run
 
 # -- what is recognised ---------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 
 from agentsignals.formats import claude_code
 from agentsignals.formats.claude_code import PROFILE
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 from agentsignals.ingest import pipeline, plan
 from agentsignals.model import MAIN, Edit, Session, prices
 from agentsignals.store import Store

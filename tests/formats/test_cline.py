@@ -10,7 +10,7 @@ import pytest
 
 from agentsignals.changes.hunks import edit_texts
 from agentsignals.formats.cline import FORMAT, PROFILE
-from agentsignals.formats.head import HEAD_BYTES
+from agentsignals.formats.records import HEAD_BYTES
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session, encode_roles
 from tests.formats.reading import format_of, given

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from msgspec import Raw, Struct, defstruct
 
-from agentsignals.formats.builder import SessionBuilder, record_arguments
+from agentsignals.formats.builder import SessionBuilder, Tokens, charge, close, record_arguments, tokens_of
 from agentsignals.formats.profile import EDIT, READ, WRITE, Profile, named
 from agentsignals.formats.records import decoded
-from agentsignals.formats.usage import Tokens, charge, close, tokens_of
 from agentsignals.model import Session
 
 PROFILE = Profile(

@@ -10,7 +10,7 @@ import pytest
 
 from agentsignals.formats import identify
 from agentsignals.formats.conversation_table import FORMAT
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.formats.text_calls import answer_of, results_of
 from tests.formats.reading import given, lines
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from agentsignals.formats.copilot_cli import FORMAT
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 from tests.formats.copilot_events import (
     ID,
     ROW,

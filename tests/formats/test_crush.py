@@ -12,7 +12,7 @@ import pytest
 
 from agentsignals.formats import by_name
 from agentsignals.formats.crush import FORMAT
-from agentsignals.formats.head import HEAD_BYTES
+from agentsignals.formats.records import HEAD_BYTES
 from agentsignals.model import SESSION_TOTAL
 from agentsignals.sources import RawFile, Unreadable
 from agentsignals.sources.local import existing_paths, find, read

@@ -13,7 +13,7 @@ import pytest
 
 from agentsignals.formats import Input
 from agentsignals.formats.cursor_agent import FORMAT
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from agentsignals.sources import RawFile, Unreadable, local

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from agentsignals.formats import Claim, Reading, entire
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.model import Artifact, Checkpoint
 from tests.formats.reading import given
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentsignals.formats.factory_droid import DROID_EXEC_FORMAT, FORMAT
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 
 ROW = dict[str, Any]
 START: ROW = {"type": "session_start", "id": "s1", "title": "t", "owner": "me", "version": 2, "cwd": "/w"}

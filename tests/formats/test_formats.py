@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import agentsignals.formats
 from agentsignals.formats import FORMATS, Input, card_of, conformance, formats, identify, marks
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact
 from tests.golden import SAMPLES, cases, dumped, expected_path, picture, samples

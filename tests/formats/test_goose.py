@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentsignals.formats.goose import FORMAT
-from agentsignals.formats.head import HEAD_BYTES
+from agentsignals.formats.records import HEAD_BYTES
 from agentsignals.model import SESSION_TOTAL
 from agentsignals.sources import RawFile
 from agentsignals.sources.local import find, read

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agentsignals.formats import by_name, identify
-from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.formats.unknown import unread_file
+from agentsignals.formats import by_name, identify, unread_file
+from agentsignals.formats.records import HEAD_BYTES, Head
 from tests.formats.reading import claimed, read_one
 
 ID = "01a20945-0000-7000-8000-000000000001"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentsignals.formats import identify
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked

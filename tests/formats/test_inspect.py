@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agentsignals.formats import Reading, identify, zip_members
-from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.inspect import FORMAT
+from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.model import Session
 from tests.formats.reading import given
 from tests.inspect_logs import archive, header, model, sample, say, span, tool, usage, user

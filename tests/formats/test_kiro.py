@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats.head import Head
 from agentsignals.formats.kiro import FORMAT
+from agentsignals.formats.records import Head
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from tests.formats.reading import given, read_one

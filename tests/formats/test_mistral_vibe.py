@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import identify
-from agentsignals.formats.head import Head
+from agentsignals.formats import identify, unread_file
 from agentsignals.formats.mistral_vibe import FORMAT
-from agentsignals.formats.unknown import unread_file
+from agentsignals.formats.records import Head
 from agentsignals.model import Session
 from tests.formats.reading import claimed, given, read_one
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import pytest
 
 from agentsignals.formats import formats, identify, unread_file
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.model import IMPOSSIBLE, Artifact, logged_iso, logged_ms, logged_seconds, logged_time
 from tests.claude import Log
 from tests.formats.reading import given, lines

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentsignals.formats import Reading, by_name, identify
-from agentsignals.formats.head import HEAD_BYTES, Head, head_of
+from agentsignals.formats.records import HEAD_BYTES, Head, head_of
 from agentsignals.model import Artifact
 from tests.formats import reading
 from tests.golden import SAMPLES, samples

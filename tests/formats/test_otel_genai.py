@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.otel_genai import FORMAT
+from agentsignals.formats.records import HEAD_BYTES, Head
 from tests.formats.reading import given
 from tests.otel_spans import agentic, chat, event, export, span, text
 

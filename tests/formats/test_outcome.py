@@ -15,7 +15,7 @@ from agentsignals.formats import by_name, formats, profiles
 from agentsignals.formats.outcome import Pattern, ending, error_class, error_words, exit_code, words_of
 from agentsignals.formats.profile import Profile
 from agentsignals.model import Absent, ShellKind, ToolCall, ToolClass
-from agentsignals.shell.outputs import found_nothing
+from agentsignals.shell.commands import found_nothing
 from agentsignals.signals.catalog import measure
 from agentsignals.store import Store
 from agentsignals.views.session import SessionView

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agentsignals.formats import identify, opencode, pi
 from agentsignals.formats.builder import path_of_uri
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.pipeline import summarize
 from agentsignals.model import Session

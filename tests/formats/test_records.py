@@ -12,8 +12,7 @@ import msgspec
 import pytest
 
 from agentsignals.formats import Input, Reading, formats
-from agentsignals.formats.head import HEAD_BYTES
-from agentsignals.formats.records import lines
+from agentsignals.formats.records import HEAD_BYTES, lines
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact
 from tests.formats.reading import given

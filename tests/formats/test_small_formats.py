@@ -9,7 +9,7 @@ import pytest
 
 from agentsignals.formats import Format, Reading, aider, antigravity, gemini_cli, hermes, tau_bench, windsurf
 from agentsignals.formats.factory_droid import DROID_EXEC_FORMAT
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 from tests.formats.reading import given, lines, read_one
 
 BRAIN = "/home/me/.gemini/antigravity/brain/1b2c3d4e-aaaa/.system_generated/logs/transcript_full.jsonl"

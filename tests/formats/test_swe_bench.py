@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agentsignals.formats import by_name, identify
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.model import Artifact, Attempt, Session
 from tests.formats.reading import given, placed

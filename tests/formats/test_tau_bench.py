@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentsignals.formats import by_name, identify
-from agentsignals.formats.head import head_of
+from agentsignals.formats.records import head_of
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from tests.formats.reading import given

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.formats.trail import FORMAT
 from agentsignals.formats.trail.reader import category_of, duration_us
 from tests.formats.reading import format_of, given

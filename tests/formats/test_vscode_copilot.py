@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentsignals.formats import Input, identify
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.formats.vscode_copilot import FORMAT
 from agentsignals.formats.vscode_copilot.records import replay
 from agentsignals.ingest import pipeline

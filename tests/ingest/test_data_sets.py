@@ -22,7 +22,7 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.formats import by_name, identify
 from agentsignals.formats import rows as tables
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 from agentsignals.ingest import pipeline
 from agentsignals.ingest import plan as planning
 from agentsignals.sources import RawFile, Unreadable, open_source

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from benchmarks.upstream.compare import places, samples_of
 
+from agentsignals import formats as fields
 from agentsignals.cli import main
 from agentsignals.formats import formats
-from agentsignals.formats import unknown as fields
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.plan import UnknownFields, unknown_fields_by_version
 from agentsignals.store import Store
@@ -21,7 +21,7 @@ from tests import vocabulary
 from tests.golden import SAMPLES
 from tests.ui.served import page, serving
 
-WORDS = fields.parsed(".: a b\nb: c d\nb.c: *\nb.d: e\n")
+WORDS = fields.parsed_fields(".: a b\nb: c d\nb.c: *\nb.d: e\n")
 LOOKS: dict[str, tuple[Any, set[str]]] = {
     "nothing new": ({"a": 1, "b": {"c": {"x": 1}, "d": {"e": 2}}}, set()),
     "a new field": ({"a": 1, "z": 1}, {"z"}),
@@ -41,7 +41,7 @@ LOOKS: dict[str, tuple[Any, set[str]]] = {
 @pytest.mark.parametrize(("value", "met"), LOOKS.values(), ids=LOOKS)
 def test_what_is_new_is_a_field_that_no_file_had(value: Any, met: set[str]) -> None:
     found: set[str] = set()
-    fields.walk(value, WORDS, "", found, fields.MOST_DEPTH)
+    fields.walk_fields(value, WORDS, "", found, fields.MOST_DEPTH)
     assert found == met
 
 
@@ -50,7 +50,7 @@ def test_a_list_of_fields_is_read_as_it_is_written() -> None:
     assert lists
     for path in lists:
         text = path.read_text(encoding="utf-8")
-        words = fields.parsed(text)
+        words = fields.parsed_fields(text)
         known = {place for place in vocabulary.places_of(words) if re.search(rf"(?m)^{_line_of(place)}~", text)}
         assert known and vocabulary.written(words, known) == text, path.name
         assert path.stem in formats()
@@ -71,7 +71,7 @@ def _line_of(place: str) -> str:
 )
 def test_a_field_counts_as_read_only_if_a_sample_has_it(name: str) -> None:
     text = (vocabulary.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
-    words = fields.parsed(text)
+    words = fields.parsed_fields(text)
     read = {p for p in vocabulary.places_of(words) if not re.search(rf"(?m)^{_line_of(p)}~", text)}
     met: set[str] = set()
     for files in samples_of(name):
@@ -84,20 +84,20 @@ def test_a_field_counts_as_read_only_if_a_sample_has_it(name: str) -> None:
 def test_of_a_long_file_some_records_are_looked_at() -> None:
     """The first and others, spread; none that is too long; the same each time."""
     many = b"".join(json.dumps({"n": n, "pad": "x" * 990}).encode() + b"\n" for n in range(1_000))
-    seen = [record["n"] for record in fields.looked_at(many, "0")]
+    seen = [record["n"] for record in fields.examined_records(many, "0")]
     assert len(seen) == fields.MOST_RECORDS and seen[0] == 0 and seen[-1] > 800
-    assert len(list(fields.looked_at(many[:5_050], "0"))) == fields.FEWEST_RECORDS
+    assert len(list(fields.examined_records(many[:5_050], "0"))) == fields.FEWEST_RECORDS
     long = json.dumps({"n": 0, "pad": "x" * 40_000}).encode() + b"\n"
-    assert all(record["n"] for record in fields.looked_at(long + many, "0"))
+    assert all(record["n"] for record in fields.examined_records(long + many, "0"))
 
 
 def test_a_long_document_is_looked_at_as_its_content_decides() -> None:
     short = json.dumps({"a": [{"b": 1}] * 3}, indent=1).encode()
     long = json.dumps({"a": [{"b": 1}] * 5_000}, indent=1).encode()
-    assert len(list(fields.looked_at(short, "ff"))) == 1
+    assert len(list(fields.examined_records(short, "ff"))) == 1
     parts = 1 + len(long) // fields.DOCUMENT_BYTES
-    assert [len(list(fields.looked_at(long, f"{n:08x}"))) for n in range(parts)] == [1, *[0] * (parts - 1)]
-    assert list(fields.looked_at(b"{" * 100_000, "0")) == list(fields.looked_at(b"", "0")) == []
+    assert [len(list(fields.examined_records(long, f"{n:08x}"))) for n in range(parts)] == [1, *[0] * (parts - 1)]
+    assert list(fields.examined_records(b"{" * 100_000, "0")) == list(fields.examined_records(b"", "0")) == []
 
 
 def _drifting(folder: Path, versions: dict[str, list[dict[str, int]]]) -> None:

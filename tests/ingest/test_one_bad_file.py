@@ -20,7 +20,7 @@ from benchmarks import bounds
 
 from agentsignals.cli.doctor import checks
 from agentsignals.formats import FORMATS, Claim, Format, Input, Reading, formats, marks
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 from agentsignals.ingest import pipeline, shard
 from agentsignals.model import Session
 from agentsignals.model.registry import UnitPlace

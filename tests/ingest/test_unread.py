@@ -21,7 +21,7 @@ import agentsignals
 from agentsignals.cli import main
 from agentsignals.formats import bounds as soundness
 from agentsignals.formats import first_fields, homes, is_state, unread_file, unread_homes
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 from agentsignals.ingest import pipeline, plan
 from agentsignals.sources import local
 from agentsignals.store import Store

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from agentsignals.model import Session
 from agentsignals.questions.charts import COUNTS, RATIOS, SHARES, buckets_of, histogram_chart, next_start, start_of
-from agentsignals.questions.formatting import formatted, singular
-from agentsignals.questions.question import Chart, Kind
+from agentsignals.questions.question import Chart, Kind, formatted, singular
 from tests.build import call, event, say, session, user
 from tests.questions.stores import findings, outcome, store_of
 from tests.quick import each_row

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from agentsignals.ingest import pipeline
 from agentsignals.model import Step, ToolCall, prices
-from agentsignals.questions.formatting import AtLeast, without_bound
+from agentsignals.questions.question import AtLeast, without_bound
 from agentsignals.questions.sql import BOUNDED, CAUSES
 from agentsignals.store import Store
 from agentsignals.store.query import rows

@@ -28,8 +28,7 @@ from agentsignals.questions.estimates import (
     top_sessions,
 )
 from agentsignals.questions.findings import Reader
-from agentsignals.questions.formatting import MISSING
-from agentsignals.questions.question import Chart, Column, Finding, Inputs, Kind, Outcome, Study, Versions
+from agentsignals.questions.question import MISSING, Chart, Column, Finding, Inputs, Kind, Outcome, Study, Versions
 from agentsignals.questions.sql import ENGLISH_ONLY
 from agentsignals.questions.studies import studies, study
 from agentsignals.signals.catalog import caption, catalogue

@@ -13,8 +13,7 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.model import Session
-from agentsignals.questions.formatting import AtLeast, without_bound
-from agentsignals.questions.question import LAST, Finding, Outcome
+from agentsignals.questions.question import LAST, AtLeast, Finding, Outcome, without_bound
 from agentsignals.questions.sql import pooled
 from agentsignals.questions.studies import studies as every_study
 from agentsignals.questions.studies import study

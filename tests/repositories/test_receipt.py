@@ -10,7 +10,7 @@ from agentsignals.cli import main
 from agentsignals.errors import SourceError
 from agentsignals.ingest.collection import repository_receipt
 from agentsignals.repositories.receipt import Receipt
-from agentsignals.shell.kinds import checks, keeps_exit_code
+from agentsignals.shell.commands import checks, keeps_exit_code
 from tests.repositories.story import Agent, Story, block
 from tests.verbs import printed
 

@@ -17,7 +17,7 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.profile import SHELL
 from agentsignals.model import CallStatus, Edit, Session
 from agentsignals.shell import parse
-from agentsignals.shell.outputs import answer_paths, is_log, is_polling, outside_sources, search_mode, sources_in_code
+from agentsignals.shell.commands import answer_paths, is_log, is_polling, outside_sources, search_mode, sources_in_code
 from agentsignals.shell.python import script
 from agentsignals.shell.tokens import split
 from tests.quick import each_row

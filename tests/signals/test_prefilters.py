@@ -14,7 +14,7 @@ from agentsignals.signals import loop as markers
 from agentsignals.signals.corpus import metrics as duplicates
 from agentsignals.signals.user import history
 from agentsignals.words import text as language
-from agentsignals.words.prose import Prose, asked
+from agentsignals.words.lexicon import Prose, asked
 from agentsignals.words.text import count_tokens
 from agentsignals.words.vectors import Words, split_words
 from tests.build import say, view

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from agentsignals.model import Absent
 from agentsignals.signals.catalog import measure
 from agentsignals.views.session import SessionView
-from agentsignals.words import prose as agents
-from agentsignals.words.prose import ASSUMPTIONS, SEED_ASSUMPTIONS, Phrases, Prose, words_said
-from agentsignals.words.prose import HEDGES as HEDGES_EXT
-from agentsignals.words.prose import SELF_CORRECTIONS as SELF_CORRECTIONS_EXT
+from agentsignals.words import lexicon as agents
+from agentsignals.words.lexicon import ASSUMPTIONS, SEED_ASSUMPTIONS, Phrases, Prose, words_said
+from agentsignals.words.lexicon import HEDGES as HEDGES_EXT
+from agentsignals.words.lexicon import SELF_CORRECTIONS as SELF_CORRECTIONS_EXT
 from tests.build import Part, call, say, think, user, view
 from tests.quick import each_row
 from tests.signals.ask import Case, absent, detail, evidence, lines, value

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentsignals.cli import main
-from agentsignals.cli.grammar import declarations
+from agentsignals.cli import declarations, main
 from agentsignals.errors import UsageError
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.maintenance import forget

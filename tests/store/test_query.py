@@ -25,8 +25,7 @@ from agentsignals.questions.question import Question
 from agentsignals.questions.studies import studies
 from agentsignals.signals.catalog import catalogue
 from agentsignals.store import Store, query, sidecars
-from agentsignals.store.needed_signals import needed_signals
-from agentsignals.store.query import _WIDE, NAMES, _tree, connect, execute_ours, rows, run
+from agentsignals.store.query import _WIDE, NAMES, _tree, connect, execute_ours, needed_signals, rows, run
 from agentsignals.store.sidecars import LabelRow
 from tests.claude import Log
 from tests.quick import each_row

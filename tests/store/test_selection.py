@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agentsignals.cli import main
-from agentsignals.cli.grammar import declarations
+from agentsignals.cli import declarations, main
 from agentsignals.errors import NothingFound, UsageError
 from agentsignals.questions.findings import findings
-from agentsignals.store import Store, findings_cache
+from agentsignals.store import Store, sidecars
 from agentsignals.store.selection import period, select
 from tests.build import call, session, user
 from tests.questions.stores import store_of
@@ -130,7 +129,7 @@ def test_findings_and_tables_see_the_selected_sessions_alone(store: Store) -> No
     for table in ("sessions", "turns", "tool_calls", "signals", "session_signals"):
         seen = {name for (name,) in some.sql(f"SELECT DISTINCT session_id FROM {table}").fetchall() if name}
         assert seen == {f"s{n:02}" for n in range(5, 20)}, table
-    assert findings_cache.read(Store(store.folder), "product") is not None, "what was kept of all stays"
+    assert sidecars.read_cache(Store(store.folder), "product") is not None, "what was kept of all stays"
     assert findings(Store(store.folder)) == whole
 
 

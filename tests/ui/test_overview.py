@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from agentsignals import study
 from agentsignals.model import Session
-from agentsignals.questions.formatting import formatted
+from agentsignals.questions.question import formatted
 from agentsignals.signals.catalog import by_path
 from agentsignals.store import Store
 from agentsignals.ui.charts import Part, Point, axis, strip

@@ -23,8 +23,7 @@ from agentsignals.cli import main
 from agentsignals.errors import StoreError, UsageError
 from agentsignals.model import Artifact, Session
 from agentsignals.questions.charts import bars, over_time
-from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart
+from agentsignals.questions.question import Chart, formatted
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store
 from agentsignals.store.query import rows

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agentsignals.words.prose import Mentions
+from agentsignals.words.lexicon import Mentions
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from agentsignals.formats import Input, Reading, identify
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.model import Artifact
 
 from tests import tiny_world  # noqa: F401  (adds its wording and tasks to the lab's)

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from agentsignals.cli.output import Bar, Reading, figure, json_text, named_in, printable, tell
 from agentsignals.errors import NothingFound
 from agentsignals.formats import homes
-from agentsignals.questions.formatting import AT_LEAST, times
+from agentsignals.questions.question import AT_LEAST, times
 from agentsignals.questions.ranking import Findings, decode_findings
-from agentsignals.store import Store, findings_cache, resolve_folder
+from agentsignals.store import Store, resolve_folder, sidecars
 from agentsignals.store.index import INDEX_FILE, main_context
 
 if TYPE_CHECKING:
@@ -338,10 +338,10 @@ def findings_of(store: Store, context: str | None = None, jobs: int | None = Non
     """Return the findings of a context, the main one if none is named. Where they are cached, or a few files changed
     since, nothing that computes is loaded. `jobs`: with more than one, a background process computes half."""
     context = context or main_context(store.contexts())
-    made = decode_findings(findings_cache.read(store, context))
+    made = decode_findings(sidecars.read_cache(store, context))
     if made is not None:
         return made
-    before, changed = findings_cache.recent(store, context) or (None, 0)
+    before, changed = sidecars.recent_cache(store, context) or (None, 0)
     made = decode_findings(before)
     if made is not None:
         return replace(made, changed_files=changed)

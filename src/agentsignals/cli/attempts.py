@@ -20,7 +20,7 @@ from agentsignals.questions.compare.attempts import answer_over_attempts
 from agentsignals.questions.drivers import Drivers
 from agentsignals.questions.drivers.predictors import Models
 from agentsignals.questions.failure_map import FailureMap, class_text, passes_text
-from agentsignals.questions.formatting import interval, part_text, times
+from agentsignals.questions.question import interval, part_text, times
 from agentsignals.redaction import redacted_in
 from agentsignals.store import Store
 from agentsignals.store.query import ask, connect

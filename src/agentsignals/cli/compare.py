@@ -21,7 +21,7 @@ from agentsignals.questions.compare.attempts import MEASURES
 from agentsignals.questions.compare.candidate import SPENT, Candidate, Estimate
 from agentsignals.questions.compare.gate import Gate, gate, parse_condition
 from agentsignals.questions.compare.pairs import Pair, gap_text, weight_text, without_tasks
-from agentsignals.questions.formatting import MISSING, formatted, interval, signed, times
+from agentsignals.questions.question import MISSING, formatted, interval, signed, times
 from agentsignals.redaction import redacted_in
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.store import disk

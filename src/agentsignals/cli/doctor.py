@@ -24,7 +24,7 @@ from agentsignals.ingest.pipeline import AgentHome, agent_homes
 from agentsignals.ingest.plan import unknown_fields_by_version
 from agentsignals.model import prices
 from agentsignals.private_files import exposed, exposed_below
-from agentsignals.questions.formatting import times
+from agentsignals.questions.question import times
 from agentsignals.sources import OUT_OF_MEMORY
 from agentsignals.sources.local import existing_paths
 from agentsignals.store import Store, local_folder

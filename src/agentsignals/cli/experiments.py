@@ -13,7 +13,7 @@ from agentsignals.errors import StoreError
 from agentsignals.experiments.replication import Plain, Value, Verdict, replicate
 from agentsignals.experiments.tuning import Search, SearchStatus, drive, read_plan, search_status, treatment_text
 from agentsignals.experiments.tuning.plan import Run
-from agentsignals.questions.formatting import cut, interval
+from agentsignals.questions.question import cut, interval
 from agentsignals.store import Store
 
 _LISTED = 15

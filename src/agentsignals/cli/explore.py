@@ -27,8 +27,7 @@ from agentsignals.errors import NothingFound, QueryError, StoreError, UsageError
 from agentsignals.formats import resumed
 from agentsignals.model import MAIN, Event, Session, ToolCall, to_iso
 from agentsignals.model.registry import did_you_mean
-from agentsignals.questions.formatting import AT_LEAST, MISSING, cut, formatted, number, times
-from agentsignals.questions.question import Kind
+from agentsignals.questions.question import AT_LEAST, MISSING, Kind, cut, formatted, number, times
 from agentsignals.store import Store, resolve_folder
 
 if TYPE_CHECKING:

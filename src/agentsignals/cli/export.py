@@ -13,7 +13,7 @@ from agentsignals.errors import UsageError
 from agentsignals.export import Exported, cannot_write
 from agentsignals.export.team import Team, encode, team
 from agentsignals.model import Session
-from agentsignals.questions.formatting import times
+from agentsignals.questions.question import times
 from agentsignals.redaction import Redactor
 from agentsignals.redaction.values import RandomValues
 from agentsignals.store import Store, disk

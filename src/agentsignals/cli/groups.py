@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
+from agentsignals.cli import declarations
 from agentsignals.cli.analyze import named_again, store_with_sessions
-from agentsignals.cli.grammar import declarations
 from agentsignals.cli.output import json_text, printable
 from agentsignals.errors import NothingFound
 from agentsignals.questions.compare import QUERIES, treatments_option
 from agentsignals.questions.compare.attempts import proposed
-from agentsignals.questions.formatting import singular
+from agentsignals.questions.question import singular
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 

@@ -38,7 +38,7 @@ from agentsignals.labels.units import Selection, Unit, plain, units
 from agentsignals.labels.validation import never_validated, validate
 from agentsignals.model import CLASSIFIER, ENCODER, RULES
 from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE
-from agentsignals.questions.formatting import interval, times
+from agentsignals.questions.question import interval, times
 from agentsignals.redaction import Redactor
 from agentsignals.stats.agreement import Estimate as AgreementEstimate
 from agentsignals.stats.intervals import SEED

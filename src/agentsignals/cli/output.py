@@ -308,7 +308,7 @@ def cell(value: Any, most: int = MAX_CELL) -> str:
     if isinstance(value, int):
         return str(value) if abs(value) < _NO_SEPARATOR else f"{value:,}"
     if isinstance(value, float | Decimal):
-        from agentsignals.questions.formatting import number
+        from agentsignals.questions.question import number
 
         return number(float(value))
     if isinstance(value, datetime):
@@ -547,7 +547,7 @@ class Reading(Bar):
 
 def sentence(sums: SoFar, total: int | None, width: int = 0) -> str:
     """Return the sums in one line. Where a `width` is given and too narrow, calls go first, then prompts."""
-    from agentsignals.questions.formatting import formatted, times
+    from agentsignals.questions.question import formatted, times
 
     priced = sums.sessions - sums.unpriced_sessions
     cost = formatted(sums.cost_usd, "usd", sums.lower_bounds > 0) if priced else "cost unknown"

@@ -12,7 +12,7 @@ from agentsignals.cli.output import Bar, Printed, fields, figure, json_text, pri
 from agentsignals.errors import UsageError
 from agentsignals.ingest import collection as ingest
 from agentsignals.ingest.collection import Filters, RepositoryResults, discover, named_repositories
-from agentsignals.questions.formatting import interval, times
+from agentsignals.questions.question import interval, times
 from agentsignals.redaction import redacted_in
 from agentsignals.repositories.attribute import Attribution
 from agentsignals.repositories.receipt import Place, Receipt

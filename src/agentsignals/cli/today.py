@@ -15,7 +15,7 @@ from agentsignals.cli.analyze import selected_store
 from agentsignals.cli.output import json_text, printable, table, tell
 from agentsignals.errors import NothingFound, UsageError
 from agentsignals.formats import PlanLimit, plan_limits
-from agentsignals.questions.formatting import formatted, times
+from agentsignals.questions.question import formatted, times
 from agentsignals.questions.spending import Spending, Spent, spending, sums
 from agentsignals.store import Store
 from agentsignals.store.index import INDEX_FILE, main_context

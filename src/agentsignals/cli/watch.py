@@ -91,7 +91,7 @@ def _state(session: Session) -> dict[str, Any]:
 
 def _line(state: dict[str, Any]) -> str:
     from agentsignals.cli.output import figure, printable
-    from agentsignals.questions.formatting import formatted
+    from agentsignals.questions.question import formatted
 
     cost = formatted(state["cost_usd"], "usd", state["at_least"]) if state["cost_usd"] is not None else "cost unknown"
     loop = f"is this a loop? {state['loop']} ({state['caveat']})" if state["loop"] else "no loop seen"

@@ -24,7 +24,7 @@ from agentsignals.model import Session
 from agentsignals.model.registry import Registry
 from agentsignals.questions.sql import sections
 from agentsignals.redaction import Guard, Redactor
-from agentsignals.redaction.known import KNOWN
+from agentsignals.redaction.values import KNOWN
 from agentsignals.sources import origin_of
 from agentsignals.store import artifact_id
 

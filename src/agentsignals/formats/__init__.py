@@ -1,7 +1,8 @@
 """Formats: what the bytes of a file mean. A format recognises content and turns it into sessions.
 
 It knows no source and no store. To add one: a module or folder with a `PROFILE` of the agent and a
-`FORMAT = Format(...)`, and samples in `tests/formats/<name>/` (docs/adding/format.md).
+`FORMAT = Format(...)`, and samples in `tests/formats/<name>/` (docs/adding/format.md). What no format knows is counted:
+files of known agents that none reads, and fields that no file of a format had before.
 """
 
 import posixpath
@@ -15,22 +16,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
+import msgspec
 from msgspec import Raw, Struct, field, structs, toml
 
 from agentsignals.errors import AmbiguousFormat, UnknownFormat, UsageError
 from agentsignals.formats.bounds import VERSION, valid_claim, validate
 from agentsignals.formats.bounds import refuse as refuse
-from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.profile import Profile
+from agentsignals.formats.records import HEAD_BYTES, UNREADABLE, Head, decoded
 from agentsignals.formats.records import MAX_DOCUMENT_BYTES as MAX_DOCUMENT_BYTES
-from agentsignals.formats.records import decoded
 from agentsignals.formats.records import skip as skip
-from agentsignals.formats.unknown import UNREAD_VERSION as UNREAD_VERSION
-from agentsignals.formats.unknown import first_fields as first_fields
-from agentsignals.formats.unknown import unknown_fields as unknown_fields
-from agentsignals.formats.unknown import unread_database as unread_database
-from agentsignals.formats.unknown import unread_file as unread_file
-from agentsignals.formats.unknown import unread_homes as unread_homes
 from agentsignals.model import Artifact, Attempt, Checkpoint, Session, Statement, columnar
 from agentsignals.model.registry import Registry, UnitPlace, no_such
 
@@ -617,3 +612,234 @@ def claimed_by(candidate: Format, head: Head) -> Claim | None:
     )
     claim = candidate.claims(head) if is_possible else None
     return None if claim is None else valid_claim(claim)
+
+
+UNREAD_VERSION = 5
+"""Raise it when other files are recognised: then unclaimed files are looked at again."""
+Reason = Literal["agent_not_read", "not_sessions", "other_export"]
+
+
+class UnreadFile(Struct, frozen=True):
+    """Known files that are not read, as `unread.toml` lists them."""
+
+    name: str
+    what: str
+    reason: Reason
+    looks: str = ""
+    """Recognises one of its files by content. Empty if they are known only by their place or tables."""
+    of_json: bool = True
+    """The files begin as JSON does."""
+    tables: frozenset[str] = frozenset()
+    homes: tuple[str, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """The text of an artifact's note."""
+        return f"{self.name}: {self.what}"
+
+
+@cache
+def unread_files() -> tuple[UnreadFile, ...]:
+    """Return all known files that are not read."""
+    listed = msgspec.toml.decode((Path(__file__).parent / "unread.toml").read_bytes())
+    rows = [{**row, "reason": reason} for reason, files in listed.items() for row in files]
+    return msgspec.convert(rows, tuple[UnreadFile, ...])
+
+
+def unread_file(head: Head) -> UnreadFile | None:
+    """Return the known kind of a file that no format claims, or None."""
+    is_json = head.looks_like_json
+    return next((s for s in unread_files() if s.looks and s.of_json == is_json and _LOOKS[s.looks](head)), None)
+
+
+def unread_database(tables: Set[str]) -> UnreadFile | None:
+    """Return the known kind of a database that no format claims, or None."""
+    return next((s for s in unread_files() if s.tables and s.tables <= tables), None)
+
+
+def unread_homes() -> dict[str, tuple[str, ...]]:
+    """Return folders of agents whose sessions are not read."""
+    return {s.name: s.homes for s in unread_files() if s.homes}
+
+
+MOST_KEYS = 6
+_KEY = re.compile(r"[A-Za-z_$][A-Za-z_-]{0,23}\Z")
+"""Names of fields that may be shown: no id, path, address or word of a person."""
+
+
+def first_fields(head: Head) -> str:
+    """Describe a JSON file by the names of its first fields, so that a person may recognise it."""
+    record = head.items[0] if head.items else head.document
+    keys = [key for key in record if _KEY.match(key)]
+    if not keys:
+        return ""
+    more = ", …" if len(record) > min(len(keys), MOST_KEYS) else ""
+    return f"{'a list of ' if head.items else ''}JSON with {', '.join(keys[:MOST_KEYS])}{more}"
+
+
+def _has(record: dict[str, Any], **types: type) -> bool:
+    return all(isinstance(record.get(name), of) for name, of in types.items())
+
+
+def _first_item(head: Head) -> dict[str, Any]:
+    return head.items[0] if head.items else {}
+
+
+def _agent_trace(head: Head) -> bool:
+    return _has(head.document, version=str, id=str, timestamp=str, files=list) and any(
+        isinstance(file, dict) and _has(file, path=str, conversations=list) for file in head.document["files"]
+    )
+
+
+def _chat_messages(head: Head) -> bool:
+    """A conversation a line, as models are trained on."""
+    messages = head.document.get("messages")
+    if len(head.document) > 3 or not isinstance(messages, list) or not messages:
+        return False
+    return all(isinstance(m, dict) and _has(m, role=str) and "content" in m for m in messages)
+
+
+def _saved_data_set(head: Head) -> bool:
+    """The files that `datasets` writes beside the tables of a data set on disk."""
+    keys = head.document.keys()
+    return (
+        {"_data_files", "_fingerprint"} <= keys
+        or {"features", "citation", "license"} <= keys
+        or (keys == {"splits"} and isinstance(head.document["splits"], list))
+    )
+
+
+_SENT_BY_GROK = frozenset(("system", "user", "assistant", "reasoning", "tool_result", "backend_tool_call"))
+_OF_VIBE = frozenset(
+    ("store_format", "last_finished_turn_id", "recovery_journal_segment", "runtime_state_version", "core_plugins")
+)
+"""The state that its runtime needs to resume a session. The messages that it sends its model are a list."""
+_LOOKS: dict[str, Callable[[Head], bool]] = {
+    "specstory": lambda head: head.text.lstrip().startswith("<!-- Generated by SpecStory"),
+    "dsh": lambda head: any(r.get("type") == "session" and "delegationDepth" in r for r in head.records),
+    "git_ai": lambda head: b'"authorship/' in head.data and b"\n---\n" in head.data,
+    "agent_trace": _agent_trace,
+    "mle_bench": lambda head: _has(head.document, competition_reports=list),
+    "mle_star": lambda head: _has(head.document, task_type=str, agent_model=str, workspace_dir=str),
+    "typed_in_claude": lambda head: _has(head.document, display=str, pastedContents=dict),
+    "typed_in_codex": lambda head: head.document.keys() == {"session_id", "ts", "text"},
+    "sent_by_grok": lambda head: (
+        any("synthetic_reason" in r or "prompt_index" in r for r in head.records)
+        and all(str(r.get("type")) in _SENT_BY_GROK for r in head.records)
+    ),
+    "cursor_chat": lambda head: _has(head.document, createdAtMs=int, hasConversation=bool),
+    "vibe_state": lambda head: (
+        bool(_OF_VIBE & head.document.keys())
+        or any(
+            names <= _first_item(head).keys() for names in ({"turn_index", "message"}, {"agent_types", "tool_groups"})
+        )
+    ),
+    "chatgpt": lambda head: _has(_first_item(head), mapping=dict, current_node=str),
+    "claude_ai": lambda head: _has(_first_item(head), uuid=str, chat_messages=list),
+    "chat_messages": _chat_messages,
+    "saved_data_set": _saved_data_set,
+}
+
+
+# -- fields that no file of a format had before: an agent has changed what it writes (design/formats.md#unknown-fields)
+# A format may have a vocabulary, `fields/<format>.txt`, made by `python -m tests.vocabulary` from files that were read.
+# A few records of each file are compared with it.
+
+Vocabulary = dict[str, Any]
+"""The fields at a path, each with its own. None for an object whose keys are data, as arguments are."""
+FEWEST_RECORDS, MOST_RECORDS, RECORD_BYTES = 3, 8, 32 * 1024
+"""Number of records of JSON Lines that are checked: one more for every `RECORD_BYTES`. Longer ones are not checked."""
+DOCUMENT_BYTES = 16 * 1024
+"""A longer document is checked at random by its digest: the longer, the less often."""
+MOST_FIELDS, MOST_DEPTH, MOST_ITEMS, LONGEST_CHARS = 8, 8, 4, 100
+"""Limits: names kept of a file, depth, items of a list, characters of a name."""
+IS_FIELD = re.compile(r"(?!.*[0-9]{4})[A-Za-z_$][A-Za-z0-9_$-]{0,39}\Z")
+"""Names of fields. Other keys are data (paths, ids, words)."""
+_LEFT_OUT, NOT_READ = "*", "~"
+
+
+def unknown_fields(name: str, data: bytes, sha256: str) -> list[str]:
+    """Return fields of a file that no file of that format had before, sorted; `a.b` is a field inside of `a`.
+
+    A sample of the records is checked, always the same one for the same file.
+    """
+    words = vocabulary(name)
+    if words is None:
+        return []
+    met: set[str] = set()
+    for record in examined_records(data, sha256):
+        walk_fields(record, words, "", met, MOST_DEPTH)
+        if len(met) >= MOST_FIELDS:
+            break
+    return sorted(name[:LONGEST_CHARS] for name in met)[:MOST_FIELDS]
+
+
+@cache
+def vocabulary(name: str) -> Vocabulary | None:
+    """Return the known fields of a format. None if there is no list."""
+    try:
+        text = (Path(__file__).parent / "fields" / f"{name}.txt").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    return parsed_fields(text)
+
+
+def parsed_fields(text: str) -> Vocabulary:
+    """Parse a vocabulary: a line a path, with its fields; `*` if the keys are data. `~` marks a field that is known and
+    not read, or in no sample."""
+    root: Vocabulary = {}
+    for line in text.splitlines():
+        place, _, names = line.partition(": ")
+        *above, last = ["", *place.split(".")] if place != "." else [""]
+        node: Any = {"": root}
+        for step in above:
+            node = node[step]
+        if names == _LEFT_OUT:
+            node[last] = None
+        else:
+            node[last].update({name.rstrip(NOT_READ): {} for name in names.split()})
+    return root
+
+
+def walk_fields(value: Any, words: Vocabulary, place: str, met: set[str], depth: int) -> None:
+    """Add the fields of a value that are not in the vocabulary to `met`."""
+    if type(value) is list:
+        for item in (*value[: MOST_ITEMS - 1], *value[MOST_ITEMS - 1 :][-1:]):
+            walk_fields(item, words, place, met, depth)
+    elif type(value) is dict and depth:
+        for name, inner in value.items():
+            below = words.get(name, _LEFT_OUT)
+            if below is _LEFT_OUT:
+                if IS_FIELD.match(name):
+                    met.add(f"{place}.{name}" if place else name)
+            elif below is not None and type(inner) in _OBJECTS:
+                walk_fields(inner, below, f"{place}.{name}" if place else name, met, depth - 1)
+
+
+_OBJECTS = (dict, list)
+_decode = msgspec.json.Decoder().decode
+
+
+def examined_records(data: bytes, sha256: str) -> Iterator[Any]:
+    """Yield some records of JSON Lines, spread over the file, or a document. Unreadable ones are left to the reader."""
+    size = len(data)
+    n = min(MOST_RECORDS, FEWEST_RECORDS + size // RECORD_BYTES)
+    is_lines = False
+    for i in range(n):
+        start = data.find(b"\n", i * size // n - 1) + 1 if i else 0
+        stop = data.find(b"\n", start, start + RECORD_BYTES)
+        if (i and not start) or (stop < 0 and size - start > RECORD_BYTES):
+            continue
+        try:
+            yield _decode(memoryview(data)[start : stop if stop >= 0 else size])
+        except UNREADABLE:
+            if not i:
+                break
+        else:
+            is_lines = True
+    if is_lines or not sha256 or int(sha256[:8], 16) % (1 + size // DOCUMENT_BYTES):
+        return
+    try:
+        yield _decode(data)
+    except UNREADABLE:
+        return

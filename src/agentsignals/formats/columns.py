@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.records import CUT, Head
 from agentsignals.formats.text_calls import python_in
 
 _NAMED_TASK = ("instance_id", "task_id", "problem_id", "task_name")

@@ -16,8 +16,7 @@ from msgspec import Struct
 
 from agentsignals.formats import Format, Input, Reading, by_name, card_of, formats, identify
 from agentsignals.formats.bounds import REASONS
-from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.formats.records import UNREADABLE
+from agentsignals.formats.records import HEAD_BYTES, UNREADABLE, Head
 from agentsignals.model import Artifact
 
 SPOILT = ("broken", "torn", "cancelled")

@@ -10,8 +10,8 @@ from typing import Any, Generic, Protocol, TypeVar, cast, overload
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, records
-from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.records import (
+    HEAD_BYTES,
     MAX_DOCUMENT_BYTES,
     UNREADABLE,
     Decode,

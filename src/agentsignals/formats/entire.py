@@ -10,8 +10,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from agentsignals.formats import Claim, Format, Input, Reading
-from agentsignals.formats.head import Head
-from agentsignals.formats.records import decoded, document, lines, saw
+from agentsignals.formats.records import Head, decoded, document, lines, saw
 from agentsignals.model import Checkpoint, logged_iso
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}-(?=.)")

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agentsignals.formats.profile import Profile
 from agentsignals.model import CallOutcome, CallStatus, ShellKind, ToolCall, ToolClass
-from agentsignals.shell.outputs import found_nothing, grep_decides_exit, search_mode, without_zero_counts
+from agentsignals.shell.commands import found_nothing, grep_decides_exit, search_mode, without_zero_counts
 
 _TOKEN = re.compile(
     r"[\w '\"-]+(?![*+?{])|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]"

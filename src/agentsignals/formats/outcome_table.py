@@ -13,9 +13,8 @@ from msgspec import structs
 from agentsignals.formats import Claim, Format, Input, Reading
 from agentsignals.formats import columns as tables
 from agentsignals.formats.bounds import amount, count
-from agentsignals.formats.head import Head
 from agentsignals.formats.instances import TrialsBelow, canonical
-from agentsignals.formats.records import read_before, saw, skip
+from agentsignals.formats.records import Head, read_before, saw, skip
 from agentsignals.formats.rows import Lost, Row, first_rows, is_packed, lose, schema_of, table
 from agentsignals.model import Attempt
 

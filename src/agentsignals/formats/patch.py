@@ -8,8 +8,7 @@ from typing import Literal
 
 from agentsignals.changes.patches import looks_like_diff, patched_files
 from agentsignals.formats import Claim, Format, Input, Reading
-from agentsignals.formats.head import Head
-from agentsignals.formats.records import saw
+from agentsignals.formats.records import Head, saw
 from agentsignals.model import Attempt
 
 Role = Literal["agent", "gold", "tests"]

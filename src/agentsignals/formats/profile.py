@@ -132,7 +132,7 @@ def _decoder(tool: Tool) -> tuple[Callable[[bytes | str], Any], tuple[str, ...]]
 def _command_reader() -> tuple[Callable[[str], Command], Callable[[str], bool], Callable[[str], bool]]:
     """Return the functions of `shell` that read a command line. It is loaded with the first call that needs them."""
     from agentsignals.shell import parse  # noqa: PLC0415  (patterns that a run with nothing to read is without)
-    from agentsignals.shell.outputs import is_log, is_polling  # noqa: PLC0415  (as above)
+    from agentsignals.shell.commands import is_log, is_polling  # noqa: PLC0415  (as above)
 
     return parse, is_polling, is_log
 

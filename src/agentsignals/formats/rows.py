@@ -18,8 +18,7 @@ from agentsignals.formats import Input
 from agentsignals.formats.columns import IN_FIELD, first_rows_of
 from agentsignals.formats.documents import each, is_list
 from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.head import HEAD_BYTES, head_of
-from agentsignals.formats.records import MAX_LINE_BYTES, lines
+from agentsignals.formats.records import HEAD_BYTES, MAX_LINE_BYTES, head_of, lines
 from agentsignals.model import Artifact
 
 PARQUET = b"PAR1"

@@ -8,9 +8,8 @@ from msgspec import Raw
 
 from agentsignals.formats import Claim, Format, Input, Reading
 from agentsignals.formats.documents import each, tally
-from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import TrialsBelow, run_of_model
-from agentsignals.formats.records import decoder, document, saw
+from agentsignals.formats.records import CUT, Head, decoder, document, saw
 from agentsignals.model import Attempt
 
 _INSTANCE = re.compile(r"instance_[\w.-]+__[\w.-]+-[0-9a-f]{7,}(?:-v[\w.]*)?")

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agentsignals.formats.harbor import is_recording
-from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.formats.records import UNREADABLE
+from agentsignals.formats.records import HEAD_BYTES, UNREADABLE, Head
 
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_][^\x1b]*\x1b\\|[()*+][A-Z0-9]|[ -~])"

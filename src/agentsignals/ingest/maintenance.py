@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from agentsignals.errors import AgentSignalsError
 from agentsignals.ingest import pipeline
 from agentsignals.sources.local import deleted_files
-from agentsignals.store import Store, disk, findings_cache, fulltext, resolve_folder, shard_answers, sidecars
+from agentsignals.store import Store, disk, fulltext, resolve_folder, shard_answers, sidecars
 from agentsignals.store.index import (
     CHECKED_FILE,
     INDEX_FILE,
@@ -155,7 +155,7 @@ def forget(
         store.save()
         sidecars.forget_labels(store.folder, wanted)
         sidecars.forget_in_repositories(store.folder, wanted)
-        findings_cache.clear(store.folder)
+        sidecars.clear_caches(store.folder)
         shard_answers.clear(store.folder)
         fulltext.sweep(store.folder)
     pipeline.measure(store.folder, wait_s=wait_s)

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from agentsignals.errors import FormatError, SourceError, StoreError
 from agentsignals.formats import Input, format_named, homes, identify, unread_homes
-from agentsignals.formats.head import HEAD_BYTES, Head, head_of
+from agentsignals.formats.records import HEAD_BYTES, Head, head_of
 from agentsignals.formats.rows import NAMED
 from agentsignals.ingest import plan as planning
 from agentsignals.ingest.identity import REPEATED_FILE, REPEATED_RECORD

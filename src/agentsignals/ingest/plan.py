@@ -35,7 +35,7 @@ from agentsignals.formats import (
     unread_file,
     version_of_all,
 )
-from agentsignals.formats.head import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head, outline
+from agentsignals.formats.records import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head, outline
 from agentsignals.formats.rows import NO_CONVERSATIONS, columns_note, header_of, is_packed, schema_of
 from agentsignals.model.prices import own_prices
 from agentsignals.sources import (

@@ -19,7 +19,7 @@ from agentsignals.labels.tasks import Task
 from agentsignals.labels.units import SPOKEN, Mask, Selection, Unit, before, plain
 from agentsignals.model import Label
 from agentsignals.redaction import Redactor
-from agentsignals.redaction.known import KnownSecrets
+from agentsignals.redaction.values import KnownSecrets
 from agentsignals.stats.intervals import SEED
 from agentsignals.store import Store, sidecars
 from agentsignals.store.secrets import known_secrets, pseudonym_key

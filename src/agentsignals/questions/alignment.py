@@ -22,7 +22,7 @@ from msgspec import Struct
 from agentsignals.changes.hunks import TRIVIAL_CHARS, EditText, edit_texts
 from agentsignals.model import MAIN, RAN, Edit, Session, ToolCall
 from agentsignals.questions.sql import read_queries
-from agentsignals.shell.kinds import KINDS, kind_of, leading_words
+from agentsignals.shell.commands import KINDS, kind_of, leading_words
 from agentsignals.shell.tokens import program, simple_commands
 from agentsignals.views.calls import call_summary, complete_lines
 

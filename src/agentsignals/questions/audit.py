@@ -24,8 +24,7 @@ from agentsignals.questions.compare.attempts import (
     queries,
 )
 from agentsignals.questions.compare.candidate import task_sums
-from agentsignals.questions.formatting import formatted, part_text
-from agentsignals.questions.question import Question, Row
+from agentsignals.questions.question import Question, Row, formatted, part_text
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.stats.validation import CAVEAT
 from agentsignals.views.reward_hacking import VERDICTS

@@ -19,7 +19,6 @@ from msgspec import Meta, Struct
 from agentsignals.errors import BaselineError
 from agentsignals.questions.charts import dots, intervals_by_position
 from agentsignals.questions.estimates import DOMINANT, INTERVAL_NOTE, Estimate, chart, count, table
-from agentsignals.questions.formatting import formatted, times
 from agentsignals.questions.label_shares import QUERIES, Labelled, labelled, rules_recall_text
 from agentsignals.questions.question import (
     Chart,
@@ -32,7 +31,9 @@ from agentsignals.questions.question import (
     Row,
     Study,
     Table,
+    formatted,
     mark,
+    times,
 )
 from agentsignals.questions.sql import PLACED, declared, read_queries
 from agentsignals.stats.agent_traces import LOW_N, bands, negative_between

@@ -18,8 +18,7 @@ from typing import Any, Literal, TypeVar
 from msgspec import Struct
 
 from agentsignals.questions.estimates import MOST_AGENTS, agents_by_sessions, bar, chart
-from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart, EvidenceRows, Form, Kind, Part, Row, mark
+from agentsignals.questions.question import Chart, EvidenceRows, Form, Kind, Part, Row, formatted, mark
 from agentsignals.stats.intervals import quantile
 
 OTHERS = "others"

@@ -22,7 +22,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.questions import sql
-from agentsignals.questions.formatting import formatted, times, without_bound
 from agentsignals.questions.question import (
     Chart,
     Column,
@@ -37,11 +36,14 @@ from agentsignals.questions.question import (
     Row,
     Table,
     evidence_sums,
+    formatted,
     mark,
     note_chart_evidence,
     note_evidence,
     note_row_evidence,
     query_command,
+    times,
+    without_bound,
 )
 from agentsignals.stats.intervals import (
     FEWEST_CLUSTERS,

@@ -27,8 +27,7 @@ from agentsignals.questions.compare.attempts import (
 )
 from agentsignals.questions.compare.attempts import NOT_RECORDED as NOBODY
 from agentsignals.questions.compare.candidate import task_sums
-from agentsignals.questions.formatting import part_text, times
-from agentsignals.questions.question import Question, Row
+from agentsignals.questions.question import Question, Row, part_text, times
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.stats.paired import difference_interval
 from agentsignals.stats.validation import CAVEAT

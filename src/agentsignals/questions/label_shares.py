@@ -20,8 +20,7 @@ from msgspec.structs import replace
 from agentsignals.errors import SourceError
 from agentsignals.model import CLASSIFIER, ENCODER, RULES, labeller_rank
 from agentsignals.questions.estimates import ClusteredShare, Estimate, Sample, clustered_share, count
-from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Finding, Inputs, Outcome, Row
+from agentsignals.questions.question import Finding, Inputs, Outcome, Row, formatted
 from agentsignals.questions.sql import read_queries
 from agentsignals.signals.catalog import caption
 from agentsignals.stats.agent_traces import UNJUDGED, Conversation, Message, Part, label, main_labeller

@@ -11,7 +11,7 @@ from itertools import chain
 from agentsignals.questions.question import Row
 from agentsignals.redaction import Redactor
 from agentsignals.stats.grouping import MOST, words_of
-from agentsignals.words.prose import prose
+from agentsignals.words.lexicon import prose
 
 SHORTEST, LONGEST = 30, 1500
 """Characters that a prompt must have after cleaning (SWE-chat; design/labels.md#topics)."""

@@ -22,8 +22,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from agentsignals.questions.estimates import ClusteredShare, clustered_share, ruled, top_sessions
-from agentsignals.questions.formatting import cut, formatted
-from agentsignals.questions.question import Inputs, Part, Question, Row
+from agentsignals.questions.question import Inputs, Part, Question, Row, cut, formatted
 from agentsignals.questions.sql import PLACE, place_by_session
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, Interval, Z
 from agentsignals.stats.paired import benjamini_hochberg, difference_interval

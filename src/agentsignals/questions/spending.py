@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from agentsignals.store import Store, findings_cache
+from agentsignals.store import Store, sidecars
 
 By = Literal["day", "week", "month", "block", "project", "branch", "model", "agent"]
 BLOCK = timedelta(hours=5)
@@ -94,14 +94,14 @@ class Sums(Struct):
 
 def sums(store: Store, context: str) -> Sums:
     """Return the sums of model calls by session, place, model and quarter of an hour: kept ones, or computed."""
-    if (kept := findings_cache.read(store, context, "spending")) is not None:
+    if (kept := sidecars.read_cache(store, context, "spending")) is not None:
         return msgspec.json.decode(kept, type=Sums)
     from agentsignals.questions.sql import with_place  # noqa: PLC0415
     from agentsignals.store.query import rows  # noqa: PLC0415
 
     names, values = rows(store, _SPENT.format(sessions=with_place()), values=[context])
     made = Sums(rows=[dict(zip(names, row, strict=True)) for row in values], logs=rows(store, _NEWEST)[1])
-    findings_cache.write(store, context, msgspec.json.encode(made), "spending")
+    sidecars.write_cache(store, context, msgspec.json.encode(made), "spending")
     return made
 
 

@@ -10,8 +10,7 @@ from math import fsum
 from msgspec import Struct
 
 from agentsignals.questions.charts import buckets_of, start_of
-from agentsignals.questions.formatting import formatted, interval, times
-from agentsignals.questions.question import Row
+from agentsignals.questions.question import Row, formatted, interval, times
 from agentsignals.questions.ranking import Findings, Period, ResolvedGroup, Totals, amount, safe_name
 from agentsignals.questions.sql import read_queries
 

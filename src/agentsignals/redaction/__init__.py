@@ -20,11 +20,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.redaction import commands, encoded, fields, keys, logins, personal, values
-from agentsignals.redaction.known import KNOWN, KnownSecrets
-from agentsignals.redaction.names import names_a_secret, present
+from agentsignals.redaction import commands, encoded, fields, keys, personal, values
 from agentsignals.redaction.personal import KEY_BYTES, Pseudonyms, mask_word
 from agentsignals.redaction.spans import Span, masked, merged, one_byte_each, unmasked
+from agentsignals.redaction.values import KNOWN, KnownSecrets, names_a_secret, present
 
 _T = TypeVar("_T")
 _KEPT_CHARS = 4_000_000
@@ -87,7 +86,7 @@ def _found(text: str, depth: int, known: KnownSecrets, *, named: bool) -> list[S
     hits += keys.spans(text)
     if named:
         parts = present(low)
-        hits += logins.logins(text, low, parts.texts)
+        hits += keys.logins(text, low, parts.texts)
         hits += fields.secrets(text, low, parts)
         hits += commands.secrets(text, low, parts.commands)
         hits += personal.spans(text, low, raw)
@@ -312,7 +311,7 @@ class Redactor:
         if isinstance(value, str) and clean == value and " " in value and name.lower().endswith(("mnemonic", "phrase")):
             return self.plain(f"mnemonic: {value}", times).removeprefix("mnemonic: ")
         is_auth = len(name) <= _AUTH_CHARS and name.lower() in _AUTH and clean == value
-        if is_auth and isinstance(value, str) and logins.is_login(value):
+        if is_auth and isinstance(value, str) and keys.is_login(value):
             self.counts["login"] = self.counts.get("login", 0) + times
             return "[login]"
         word = names_a_secret(name)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.encoded import of_base64
-from agentsignals.redaction.names import names_a_secret, speaks_of_other
 from agentsignals.redaction.spans import Span, places
 from agentsignals.redaction.values import (
     LEAST_CHARS,
@@ -25,8 +24,10 @@ from agentsignals.redaction.values import (
     looks_drawn,
     looks_given,
     looks_typed,
+    names_a_secret,
+    speaks_of_other,
 )
-from agentsignals.shell.kinds import leading_words
+from agentsignals.shell.commands import leading_words
 from agentsignals.shell.tokens import names, split
 
 _PROMPT = deferred_pattern(

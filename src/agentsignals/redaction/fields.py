@@ -13,10 +13,10 @@ from itertools import pairwise
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.keys import BREAK
-from agentsignals.redaction.names import Present, named, names_a_secret, speaks_of_other
 from agentsignals.redaction.spans import Span, occurrences, places
 from agentsignals.redaction.values import (
     LEAST_CHARS,
+    Present,
     Word,
     alternates,
     has_digit,
@@ -30,6 +30,9 @@ from agentsignals.redaction.values import (
     looks_drawn,
     looks_given,
     looks_typed,
+    named,
+    names_a_secret,
+    speaks_of_other,
 )
 
 _LINE_END = r"(?:\\?\r?\n|\\{1,2}n)"

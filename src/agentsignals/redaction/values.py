@@ -1,10 +1,24 @@
-"""Decides whether a value is a secret, or the code, words and identifiers that stand where secrets do."""
+"""What makes a text a secret: the words that name one in many languages, the value itself, secrets found before.
+
+A value may also be the code, words and identifiers that stand where secrets do. A password is recognised by the name
+before it. In an error text, a path or a branch it has no name, so known secrets are found by exact match, in one pass
+over a text, however many there are.
+"""
 
 from __future__ import annotations
 
+import html
+import json
 import re
-from collections.abc import Collection
-from typing import Literal
+from base64 import b64encode
+from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Literal, NamedTuple
+from urllib.parse import quote
+
+import msgspec
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.spans import Span, has_mask
@@ -316,3 +330,307 @@ class RandomValues:
 
 def _looks_random(value: str) -> bool:
     return is_random(value, _RANDOM_CHARS) and alternates(value)
+
+
+class _Table(msgspec.Struct):
+    """`words.json`; words are separated by blanks. JSON, since every run reads it."""
+
+    passwords: dict[str, str]
+    """Words for a password by language, besides the English ones. Of several words (mot de passe) the one that tells.
+    They may have an ending. Words of scripts without blanks are among the stems."""
+    stems: dict[Word, str]
+    """Parts of names in lower case, from the surest on."""
+    words: dict[Word, str]
+    """Whole words of names."""
+    no_pass: str
+    opens: str
+    """Words before `key` that make it open something. For other keys only the value decides."""
+    other: str
+    """Words in names of counts, limits, paths and the like, which hold no secret."""
+    of_tokens: str
+    """Those of them that say nothing of a password."""
+    name_parts: str
+    """Parts of words to look for in a text, by what they begin; and whole words, with the texts to look for then."""
+    name_words: dict[str, list[str]]
+    command_parts: str
+    command_words: dict[str, list[str]]
+    call_parts: str
+    call_words: dict[str, list[str]]
+    login_words: dict[str, list[str]]
+    text_parts: str
+    text_words: str
+
+
+_TABLE = msgspec.json.decode(Path(__file__).with_name("words.json").read_bytes(), type=_Table)
+_PASSWORDS = frozenset(word for words in _TABLE.passwords.values() for word in words.split())
+_INFLECTED = tuple(word for word in _PASSWORDS if len(word) > len("sandi"))
+_STEMS = tuple((stem, word) for word, stems in _TABLE.stems.items() for stem in stems.split())
+_NAME_WORDS = {name: word for word, names in _TABLE.words.items() for name in names.split()}
+_RANKS = ("password", "secret", "token", "hint", "key")
+_NO_PASS, _OPENS = tuple(_TABLE.no_pass.split()), tuple(_TABLE.opens.split())
+_OF_TOKENS = frozenset(_TABLE.of_tokens.split())
+_OTHER = _OF_TOKENS.union(_TABLE.other.split())
+_LETTERS_OF = deferred_pattern(r"[^\W\d_]+")
+_HEADER = deferred_pattern(r"(?:[A-Z][a-z]*-)+(?:Key|Auth)")
+_PARTS = deferred_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
+_NAME_CHARS = 16
+"""A longer name that looks random is an identifier."""
+
+
+@lru_cache(maxsize=8192)
+def named(name: str) -> Word | None:
+    """Return the strongest kind of secret that the words of a name state, or None. `pass` alone is a `hint`."""
+    if len(name) > _NAME_CHARS and alternates(name):
+        return None
+    low = name.lower()
+    for stem, word in _STEMS:
+        if stem in low:
+            return word
+    parts = [part.lower() for part in _PARTS.findall(name)]
+    if any(part in _PASSWORDS or part.startswith(_INFLECTED) for part in _LETTERS_OF.findall(low)):
+        return "password"
+    told = min((_NAME_WORDS[part] for part in parts if part in _NAME_WORDS), key=_RANKS.index, default=None)
+    last = parts[-1] if parts else ""
+    if told == "key" and _HEADER.fullmatch(name):
+        return "token"
+    if told and (told != "key" or not last.endswith("pass")):
+        return told
+    if last.endswith("pass") and not last.endswith(_NO_PASS):
+        return "password" if len(low.rstrip("0123456789")) > len("pass") else "hint"
+    if last.endswith("pw") and 2 < len(last) < 9:
+        return "password"
+    # As a word of its own `key` states a key; after a word of `_OPENS` a token.
+    for n, part in enumerate(parts):
+        if part == "key":
+            is_token = n and (parts[n - 1] in _OPENS or name.isupper() or _HEADER.fullmatch(name))
+            return "token" if is_token else "key" if n or name[:1] == "K" else None
+        if part.endswith("key") and part[:-3].endswith(_OPENS):
+            return "token"
+        if part == "hash" and parts[:n] == ["api"]:
+            return "token"
+    return None
+
+
+def speaks_of_other(name: str) -> bool:
+    """Return whether a name is of a count, a limit, a path or the like."""
+    other = _OTHER if named(name) != "password" else _OTHER - _OF_TOKENS
+    return any(part.lower() in other for part in _PARTS.findall(name))
+
+
+@lru_cache(maxsize=8192)
+def names_a_secret(name: str) -> Word | None:
+    """Return the strongest kind of secret that a name states, or None."""
+    word = named(name)
+    return None if word is None or speaks_of_other(name) else word
+
+
+# -- words of a text ---------------------------------------------------------------------------------------------------
+
+_ROLES: tuple[tuple[tuple[str, ...], dict[str, list[str]]], ...] = (
+    (
+        (
+            *_TABLE.name_parts.split(),
+            *_INFLECTED,
+            *(stem for stem, _ in _STEMS if not any(part in stem for part in _TABLE.name_parts.split())),
+            *(word for word in _PASSWORDS if not word.isascii()),
+        ),
+        {word: [word] for word in (*filter(str.isascii, _PASSWORDS), *_NAME_WORDS)} | _TABLE.name_words,
+    ),
+    (tuple(_TABLE.command_parts.split()), _TABLE.command_words),
+    (tuple(_TABLE.call_parts.split()), _TABLE.call_words),
+    ((), _TABLE.login_words),
+    (tuple(_TABLE.text_parts.split()), {word: [word] for word in _TABLE.text_words.split()}),
+)
+"""In the order of `Present`."""
+_ANY = deferred_pattern("|".join(part for parts, _ in _ROLES for part in parts))
+_ANY_WORD = frozenset(word for _, words in _ROLES for word in words)
+_LETTERS = bytes(n if chr(n).isalpha() or n > 127 else 32 for n in range(256))
+_MOST_WORDS = 200_000
+
+
+class Present(NamedTuple):
+    """Parts of words that a text contains: of names of secrets, of commands and calls that take one, of sentences about
+    a login."""
+
+    names: frozenset[str]
+    commands: frozenset[str]
+    calls: frozenset[str]
+    logins: frozenset[str]
+    texts: frozenset[str]
+    """Words of texts in which something else is searched."""
+
+
+_TELLING: dict[bytes, tuple[frozenset[str], ...]] = {}
+_DULL: set[bytes] = set()
+"""Words that were looked at: what they tell, and those that tell nothing."""
+
+
+def present(low: str) -> Present:
+    """Return the parts that a text in lower case contains, by its distinct words: traces repeat them, and a search for
+    each part or a pattern of all costs several times as much."""
+    told: tuple[set[str], ...] = (set(), set(), set(), set(), set())
+    for word in set(low.encode("utf-8", "replace").translate(_LETTERS).split()) - _DULL:
+        for role, found in enumerate(_TELLING.get(word) or _judged(word)):
+            told[role].update(found)
+    return Present(*map(frozenset, told))
+
+
+def _judged(word: bytes) -> tuple[frozenset[str], ...]:
+    text = word.decode("utf-8", "replace")
+    text = text if text.startswith("authori") else text.replace("author", "")
+    told: tuple[frozenset[str], ...] = ()
+    if _ANY.search(text) or text in _ANY_WORD:
+        told = tuple(
+            frozenset([*[part for part in parts if part in text], *words.get(text, ())]) for parts, words in _ROLES
+        )
+    if len(_DULL) > _MOST_WORDS:
+        _DULL.clear()
+    if any(told):
+        _TELLING[word] = told
+    else:
+        _DULL.add(word)
+    return told
+
+
+LEAST_BARE_CHARS = 8
+"""Shorter secrets are not searched bare: they occur by chance."""
+KNOWN = "secret"
+"""Kind of a mask of a known secret."""
+
+_MOST_CHARS = 4096
+_ANCHORS = "0-9!@#$%^&*~?+"
+"""Each searched form holds such a character, which prose has rarely; its four neighbours are looked up."""
+_ANCHOR = re.compile(f"[{_ANCHORS}]")
+_AFTER = re.compile(rf"[{_ANCHORS}](?=(.{{4}}))", re.S)
+_NEIGHBOURS = 4
+_LETTER_RUNS, _HEAD = re.compile(r"[A-Za-z/_+-]{10,}"), 6
+_ANY_DIGIT = re.compile(r"\d")
+_PLAIN_WORD = re.compile(r"[a-z]+\d+|[a-z\d]+(?:[-_.:/ ][a-z\d]*)+")
+"""A word with a number, or words and numbers joined by signs: identifiers look so, too."""
+_EVERYDAY = deferred_pattern(
+    r"(?i)(?:postgres\w{0,3}|mysql|mongo\w{0,2}|redis|rabbit\w{0,2}|minio\w{0,5}|root|admin\w{0,8}|test\w{0,4}|demo|guest"
+    r"|default|example|local(?:host)?|user(?:name)?|dev\w{0,6}|pass(?:word|wd)?|secret|change_?me|qwerty|letmein|welcome"
+    r"|abc|docker|vagrant|ubuntu|my_?(?:password|secret|token))[-_@!.]?\d{0,6}!?"
+)
+"""Passwords that everybody knows. They are ordinary words elsewhere."""
+_DATED = deferred_pattern(r"\d{4}-\d\d-\d\d(?:[T ]\d.*)?")
+_JOINED = re.compile(r"[A-Za-z0-9+=_-]*")
+"""The rest of a base64 or hex run, masked with the part that encodes a secret."""
+_BOUNDED_HEX = 16
+"""Shorter values of hexadecimal digits occur within longer ones by chance."""
+
+
+class _Form(NamedTuple):
+    text: str
+    """A spelling of a secret, in lower case."""
+    before: int | None
+    """Characters before its anchor. None for a form of letters alone, which few encoded secrets have."""
+    is_encoded: bool
+    is_bounded: bool
+    """No letter or digit may adjoin it."""
+
+
+def is_searched(value: str) -> bool:
+    """Return whether a secret is masked where it stands bare: eight characters or more, mixed, not an everyday word and
+    not a public identifier."""
+    if not LEAST_BARE_CHARS <= len(value) <= _MOST_CHARS or not _LETTER.search(value):
+        return False
+    if is_variable(value) or has_mask(value) or _EVERYDAY.fullmatch(value) or _DATED.fullmatch(value):
+        return False
+    if is_public(value):
+        return False
+    cases = (value.upper() != value) + (value.lower() != value)
+    if not _ANY_DIGIT.search(value):
+        return cases == 2 and _ANCHOR.search(value) is not None
+    # Lower-case letters and digits that are joined name things: `app-db-v12`, `lease-0001`.
+    is_identifier = any(sign in value for sign in "-_.:/ ") and not is_random(value, LEAST_BARE_CHARS)
+    return cases == 2 or _ANCHOR.search(_ANY_DIGIT.sub("", value)) is not None or not is_identifier
+
+
+class KnownSecrets:
+    """Finds known secrets in texts, in letters of any case: as they are, escaped for JSON, HTML and URLs, in hex and in
+    base64. Values that `is_searched` refuses are left out."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self.values = frozenset(part for secret in secrets for part in _parts(secret) if is_searched(part))
+        self._after: dict[str, list[_Form]] = {}
+        self._before: dict[str, list[_Form]] = {}
+        self._letters: dict[str, list[_Form]] = {}
+        for form in {form for value in self.values for form in _forms(value)}:
+            text, at = form.text, form.before
+            if at is None:
+                self._letters.setdefault(text[:_HEAD], []).append(form)
+            elif at + 1 + _NEIGHBOURS <= len(text):
+                self._after.setdefault(text[at + 1 : at + 1 + _NEIGHBOURS], []).append(form)
+            else:
+                self._before.setdefault(text[at - _NEIGHBOURS : at][::-1], []).append(form)
+
+    def __bool__(self) -> bool:
+        return bool(self.values)
+
+    def spans(self, text: str) -> list[Span]:
+        """Return the places of known secrets."""
+        if not self.values or len(text) < LEAST_BARE_CHARS:
+            return []
+        low = text.lower()
+        if len(low) != len(text):  # a capital I with a dot alone becomes two
+            low = text.replace("\u0130", "i").lower()
+        may_be = not self._after.keys().isdisjoint(_AFTER.findall(low)) or (
+            bool(self._before) and not self._before.keys().isdisjoint(_AFTER.findall(low[::-1]))
+        )
+        in_letters = self._placed_in_letters(text, low) if self._letters else ()
+        found = []
+        for at, form in chain(self._placed(low) if may_be else (), in_letters):
+            if at < 0 or not low.startswith(form.text, at):
+                continue
+            start, end = at, at + len(form.text)
+            if form.is_encoded:
+                run = _JOINED.match(text, end)
+                end = run.end() if run else end
+                while start and _JOINED.fullmatch(text[start - 1]):
+                    start -= 1
+            elif form.is_bounded and (text[max(0, start - 1) : start].isalnum() or text[end : end + 1].isalnum()):
+                continue
+            found.append(Span(start, end, KNOWN))
+        return found
+
+    def _placed(self, low: str) -> Iterator[tuple[int, _Form]]:
+        for anchor in _ANCHOR.finditer(low):
+            at = anchor.start()
+            for form in self._after.get(low[at + 1 : at + 1 + _NEIGHBOURS], ()):
+                yield at - (form.before or 0), form
+            for form in self._before.get(low[max(0, at - _NEIGHBOURS) : at][::-1], ()):
+                yield at - (form.before or 0), form
+
+    def _placed_in_letters(self, text: str, low: str) -> Iterator[tuple[int, _Form]]:
+        for run in _LETTER_RUNS.finditer(text):
+            for at in () if run[0].islower() else range(run.start(), run.end() - _HEAD + 1):
+                for form in self._letters.get(low[at : at + _HEAD], ()):
+                    yield at, form
+
+
+def _parts(secret: str) -> Iterable[str]:
+    """Return a secret, or the lines of one that has several: each line of a private key may stand alone."""
+    lines = [line.strip() for line in secret.splitlines()] if "\n" in secret else [secret]
+    return (line for line in lines if not line.startswith("-----"))
+
+
+def _forms(value: str) -> Iterator[_Form]:
+    """Yield the spellings of a secret that are searched."""
+    low = value.lower()
+    is_hex = len(value) < _BOUNDED_HEX and not low.strip("0123456789abcdef")
+    is_bounded = is_hex or (not is_random(value, LEAST_BARE_CHARS) and _PLAIN_WORD.fullmatch(low) is not None)
+    plain = {low}
+    for text in (low, value):
+        once = {json.dumps(text, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
+        plain |= once | {json.dumps(escaped)[1:-1] for escaped in once} | {quote(text, safe=""), html.escape(text)}
+    plain = {text.lower() for text in plain}
+    data = value.encode("utf-8", "surrogatepass")
+    encoded = {data.hex()}
+    for shift in range(3):  # where in a group of three bytes it begins; what shares a character with neighbours is left
+        first, last = -(-shift * 8 // 6), (shift + len(data)) * 8 // 6
+        encoded.add(b64encode(bytes(shift) + data).decode()[first:last].lower())
+    encoded |= {text.replace("+", "-").replace("/", "_") for text in encoded}
+    for text in plain | encoded:
+        anchor = _ANCHOR.search(text)
+        yield _Form(text, anchor.start() if anchor else None, text not in plain, is_bounded and text in plain)

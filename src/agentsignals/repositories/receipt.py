@@ -13,7 +13,7 @@ from agentsignals.changes.worktrees import Naming, Tree
 from agentsignals.model import Session, ToolCall
 from agentsignals.repositories.outcomes import AGENT, NOBODY, share_of
 from agentsignals.repositories.working_trees import clocked, operations
-from agentsignals.shell.kinds import Check, checks, keeps_exit_code
+from agentsignals.shell.commands import Check, checks, keeps_exit_code
 from agentsignals.store import Store, sidecars
 from agentsignals.views.usage import cost_of, is_lower_bound, unpriced_parts
 

@@ -16,7 +16,7 @@ from msgspec import Struct, field, structs
 
 from agentsignals.model import ABANDONED, MAIN, NO_SUBAGENT, RAN, REPLAYED, Session, ToolCall
 from agentsignals.repositories.rules import MANAGERS, Occasion, Outcome, Rule, matching, occasion_at
-from agentsignals.shell.kinds import ENTERS, KINDS, checks, git_verb, leading_words
+from agentsignals.shell.commands import ENTERS, KINDS, checks, git_verb, leading_words
 from agentsignals.shell.tokens import names, operands, program, simple_commands, split
 from agentsignals.views.session import OF_AGENT
 

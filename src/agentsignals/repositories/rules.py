@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct, field, structs
 
 from agentsignals.model import ToolCall
-from agentsignals.shell.kinds import KINDS, kind_of, leading_words
+from agentsignals.shell.commands import KINDS, kind_of, leading_words
 from agentsignals.shell.tokens import names, program, simple_commands
 
 Kind = Literal["run", "never_run", "use", "never_edit", "never_branch", "prefix", "message"]

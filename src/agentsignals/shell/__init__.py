@@ -16,8 +16,7 @@ from typing import Any, Literal
 from msgspec import Struct, structs
 
 from agentsignals.model import EditOp, ShellKind
-from agentsignals.shell.kinds import DIRECT, ENTERS, KINDS, Kind, git_verb, kind_of, leading_words
-from agentsignals.shell.outputs import Output, printed
+from agentsignals.shell.commands import DIRECT, ENTERS, KINDS, Kind, Output, git_verb, kind_of, leading_words, printed
 from agentsignals.shell.python import script
 from agentsignals.shell.tokens import (
     PATCH,

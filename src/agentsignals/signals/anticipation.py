@@ -13,8 +13,19 @@ from agentsignals.model import UNSPOKEN, Absent, Edit, Turn
 from agentsignals.signals import Measured, label_of, labelled, ratio, signals_with
 from agentsignals.views.passages import DIGITS, Passages, cosine_distance, request_vectors
 from agentsignals.views.session import Evidence, SessionView, closing_question, target_file
-from agentsignals.words.lexicon import acceptance, clean, corrections, failure_report, limits_work, rejection
-from agentsignals.words.prose import Mentions, assumptions, names_of_file, other_language, seed_assumptions
+from agentsignals.words.lexicon import (
+    Mentions,
+    acceptance,
+    assumptions,
+    clean,
+    corrections,
+    failure_report,
+    limits_work,
+    names_of_file,
+    other_language,
+    rejection,
+    seed_assumptions,
+)
 from agentsignals.words.text import count_tokens, lowered, word_lists
 from agentsignals.words.vectors import Vectors
 

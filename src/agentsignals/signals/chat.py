@@ -15,8 +15,7 @@ from agentsignals.signals import NO_JUDGE, Measured, Row, label_detail, label_of
 from agentsignals.views.session import FILE_CLASSES, Evidence, SessionView, closing_question, target_file
 from agentsignals.views.working_time import Clock
 from agentsignals.words.classifier import features, judged, shipped
-from agentsignals.words.lexicon import clean, corrections, pushback_of
-from agentsignals.words.prose import other_language
+from agentsignals.words.lexicon import clean, corrections, other_language, pushback_of
 from agentsignals.words.text import language_of
 
 signal = signals_with(origin="swe-chat")

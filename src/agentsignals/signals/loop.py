@@ -12,7 +12,7 @@ from agentsignals.model import UNSPOKEN, Absent, Event
 from agentsignals.redaction import redacted
 from agentsignals.signals import Measured, rate_of, ratio, signals_with
 from agentsignals.views.session import Evidence, SessionView
-from agentsignals.words.prose import MARKERS, RETRY, SIGNS_OF_MARKERS, other_language, words_among, words_said
+from agentsignals.words.lexicon import MARKERS, RETRY, SIGNS_OF_MARKERS, other_language, words_among, words_said
 from agentsignals.words.text import beyond_ascii, is_of_word, lowered
 
 signal = signals_with(context="eval", level="attempt", priority="P1", status="needs an artifact", origin="llm-emotions")

@@ -14,8 +14,8 @@ from msgspec import Struct
 from agentsignals.model import Absent, Event, ToolCall, decode_roles, to_iso
 from agentsignals.signals import Measured, signals_with
 from agentsignals.views.session import Evidence, SessionView
-from agentsignals.words.prose import other_language, seed_self_corrections
-from agentsignals.words.prose import self_corrections as found_self_corrections
+from agentsignals.words.lexicon import other_language, seed_self_corrections
+from agentsignals.words.lexicon import self_corrections as found_self_corrections
 from agentsignals.words.text import estimate_tokens, word_lists
 
 signal = signals_with(context="both", level="attempt", priority="P1", origin="Agent Signals")

@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from agentsignals import private_files
 from agentsignals.errors import SourceError, install_command
 from agentsignals.formats import begins_transcript, profiles
-from agentsignals.formats.head import HEAD_BYTES
+from agentsignals.formats.records import HEAD_BYTES
 from agentsignals.sources import (
     CARD,
     SUFFIXES,

@@ -26,8 +26,8 @@ from agentsignals import private_files
 from agentsignals.errors import StoreError
 from agentsignals.model.lazy import without_threads
 from agentsignals.redaction import Redactor
-from agentsignals.redaction.known import KnownSecrets, is_searched
 from agentsignals.redaction.personal import KEY_BYTES
+from agentsignals.redaction.values import KnownSecrets, is_searched
 from agentsignals.store import disk
 from agentsignals.store.index import SHARDS_FOLDER, files_and_times
 

@@ -368,7 +368,7 @@ FINDINGS = {
     "cause": "string", "do": "string", "saves": "double", "caveat": "string", "sessions": "list<string>",
     "again": "string",
 }  # fmt: skip
-"""Findings of the store, in order (`store.findings_cache`); `low` and `high` are the ends of the interval."""
+"""Findings of the store, in order (`store.sidecars`); `low` and `high` are the ends of the interval."""
 
 NAMES = ("artifacts", "sessions", *TABLES, "charges", "repeated_calls", "cache_losses", "attempts", "signals")
 COLUMNS: dict[str, dict[str, str]] = {

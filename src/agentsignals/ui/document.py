@@ -13,14 +13,24 @@ from msgspec import Struct
 
 from agentsignals.questions.findings import Reader, asking
 from agentsignals.questions.findings import findings as find
-from agentsignals.questions.formatting import MISSING, formatted, interval, singular, times
-from agentsignals.questions.question import Chart, Finding, Kind, Study, Table
+from agentsignals.questions.question import (
+    MISSING,
+    Chart,
+    Finding,
+    Kind,
+    Study,
+    Table,
+    formatted,
+    interval,
+    singular,
+    times,
+)
 from agentsignals.questions.ranking import MORE, Answer, Findings
 from agentsignals.questions.studies import STUDIES, study
 from agentsignals.questions.studies import studies as every_study
 from agentsignals.questions.summary import Summary, summary
 from agentsignals.redaction import redacted_in
-from agentsignals.redaction.known import KnownSecrets
+from agentsignals.redaction.values import KnownSecrets
 from agentsignals.sources.local import deleted_files
 from agentsignals.store import Store
 from agentsignals.store.index import local_files, sessions_only_in

@@ -10,8 +10,7 @@ from textwrap import wrap
 
 from markupsafe import Markup
 
-from agentsignals.questions.formatting import cut, formatted
-from agentsignals.questions.question import Chart, Form, Row, mark_names
+from agentsignals.questions.question import Chart, Form, Row, cut, formatted, mark_names
 from agentsignals.ui.charts import axis
 from agentsignals.ui.page import COLOURS, colour_of
 from agentsignals.words.text import visible

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from agentsignals.questions import charts as calendar
 from agentsignals.questions import summary
 from agentsignals.questions.estimates import ClusteredShare, clustered_share, ruled
-from agentsignals.questions.formatting import MISSING, formatted
-from agentsignals.questions.question import Row
+from agentsignals.questions.question import MISSING, Row, formatted
 from agentsignals.questions.sql import place_by_session
 from agentsignals.questions.summary import ContextSummary
 from agentsignals.signals import Signal

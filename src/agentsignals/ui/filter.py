@@ -20,7 +20,6 @@ from agentsignals.questions import findings
 from agentsignals.questions.compare import Arms, arms, comparable
 from agentsignals.questions.compare.attempts import Attempt, outcome_rule, queries
 from agentsignals.questions.findings import Reader
-from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import (
     Chart,
     Evidence,
@@ -32,6 +31,7 @@ from agentsignals.questions.question import (
     Table,
     collecting_evidence,
     evidence_sums,
+    formatted,
     mark_names,
     ranked_evidence,
     row_names,

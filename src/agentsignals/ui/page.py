@@ -13,10 +13,9 @@ from urllib.parse import parse_qsl, quote, urlencode
 import msgspec
 from markupsafe import Markup
 
-from agentsignals.questions.formatting import AT_LEAST, MISSING, formatted
-from agentsignals.questions.formatting import cut as cut_off
-from agentsignals.questions.formatting import times as times  # noqa: PLC0414  (templates take it from here)
-from agentsignals.questions.question import Kind
+from agentsignals.questions.question import AT_LEAST, MISSING, Kind, formatted
+from agentsignals.questions.question import cut as cut_off
+from agentsignals.questions.question import times as times  # noqa: PLC0414  (templates take it from here)
 from agentsignals.questions.sql import sections
 from agentsignals.words.text import visible
 

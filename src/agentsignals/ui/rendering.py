@@ -18,7 +18,7 @@ import jinja2
 
 from agentsignals.formats import resumed
 from agentsignals.model.registry import Registry
-from agentsignals.questions.formatting import MISSING, formatted
+from agentsignals.questions.question import MISSING, formatted
 from agentsignals.signals.catalog import caption
 from agentsignals.ui import document as report_words
 from agentsignals.ui import page as words

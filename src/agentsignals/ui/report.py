@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from agentsignals.errors import BaselineError, StoreError
 from agentsignals.questions import baseline as baselines
-from agentsignals.questions.formatting import MISSING, formatted, without_bound
-from agentsignals.questions.question import Kind, mark_names, row_names
+from agentsignals.questions.question import MISSING, Kind, formatted, mark_names, row_names, without_bound
 from agentsignals.questions.studies import studies
 from agentsignals.questions.summary import head_text, resolved_text
 from agentsignals.store import Store, disk

@@ -25,7 +25,7 @@ from agentsignals.export import cannot_write, refuse_secrets, verify_export
 from agentsignals.export.team import Cell, Team, check, encode
 from agentsignals.model import Event, Session, ToolCall, to_iso
 from agentsignals.redaction import Guard, Redactor, texts_in, with_texts
-from agentsignals.redaction.known import KNOWN
+from agentsignals.redaction.values import KNOWN
 from agentsignals.signals.catalog import catalogue
 from agentsignals.ui import page as words
 from agentsignals.ui.markup import Change, changes, coloured, file_text, rendered, texts_of

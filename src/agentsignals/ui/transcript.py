@@ -19,8 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, decode_roles
-from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Kind
+from agentsignals.questions.question import Kind, formatted
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.ui import page as words

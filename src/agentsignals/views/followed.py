@@ -17,7 +17,7 @@ from msgspec import Struct
 from agentsignals.model import RAN, ToolCall
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.shell import WRITERS, parse
-from agentsignals.shell.kinds import git_verb, kind_of, leading_words
+from agentsignals.shell.commands import git_verb, kind_of, leading_words
 from agentsignals.shell.python import script
 from agentsignals.shell.tokens import (
     UNRESOLVED,

@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 from agentsignals.model import Attempt, patched_paths
 from agentsignals.shell import parse
-from agentsignals.shell.kinds import kind_of
+from agentsignals.shell.commands import kind_of
 from agentsignals.shell.tokens import names
 from agentsignals.views.followed import listed
 from agentsignals.views.session import SessionView

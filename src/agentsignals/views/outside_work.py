@@ -14,8 +14,7 @@ from msgspec import structs
 from agentsignals.changes.regions import WHOLE_TREE
 from agentsignals.model import RAN, Attempt, ToolCall
 from agentsignals.shell import parse
-from agentsignals.shell.kinds import git_verb, leading_words
-from agentsignals.shell.outputs import answer_paths, later_revision, outside_sources
+from agentsignals.shell.commands import answer_paths, git_verb, later_revision, leading_words, outside_sources
 from agentsignals.shell.tokens import names, operands, program, simple_commands
 from agentsignals.views.followed import INTERPRETERS, Gap
 from agentsignals.views.judge import LISTS, RE, Action, Channel

@@ -31,8 +31,17 @@ from agentsignals.model import (
 from agentsignals.model.lazy import once
 from agentsignals.model.prices import Kind, cost_formula
 from agentsignals.views.usage import final_share, is_lower_bound, last_closing, total_of
-from agentsignals.words.lexicon import OTHER, language_spoken, limits_work
-from agentsignals.words.prose import Mentions, Prose, Span, asked, endings, names_of_file
+from agentsignals.words.lexicon import (
+    OTHER,
+    Mentions,
+    Prose,
+    Span,
+    asked,
+    endings,
+    language_spoken,
+    limits_work,
+    names_of_file,
+)
 
 FILE_CLASSES = frozenset(("read", "search", "edit"))
 _OUTSIDE = re.compile(r"[/~]|[A-Za-z]:/|\.\./")

@@ -14,7 +14,7 @@ from agentsignals.changes.regions import WHOLE_TREE
 from agentsignals.model import RAN, Edit, EditOrigin, Event, ToolCall
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.shell import STASHED, UNSTASHED, parse, writes_of
-from agentsignals.shell.outputs import answer_paths, later_revision, outside_sources, sources_in_code
+from agentsignals.shell.commands import answer_paths, later_revision, outside_sources, sources_in_code
 from agentsignals.shell.tokens import Write, simple_commands
 from agentsignals.views.session import SessionView
 

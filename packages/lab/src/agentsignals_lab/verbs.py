@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agentsignals import private_files
 from agentsignals.cli.output import Bar, print_result, printable, table, tell
 from agentsignals.errors import LabError, UsageError
-from agentsignals.questions.formatting import formatted, times
+from agentsignals.questions.question import formatted, times
 
 from agentsignals_lab import how_to_install
 from agentsignals_lab.comparing import OUTCOMES, asked_of, conditions_of, episodes_of, rate

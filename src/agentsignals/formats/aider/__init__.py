@@ -3,7 +3,7 @@ sessions. `#### ` begins a line of the person, `> ` one of the program; the rest
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 
 PROFILE = tools.Profile(
     agent="aider",

@@ -10,9 +10,9 @@ from agentsignals.changes.hunks import replaced
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.aider import BEGINS, PROFILE
 from agentsignals.formats.bounds import amount
+from agentsignals.formats.builder import charge, tokens_of
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.records import saw, skip
-from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import Session, Step, ToolCall, logged_iso
 
 _SAID, _TOLD = "#### ", "> "

@@ -4,7 +4,7 @@ from msgspec import structs
 
 from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 
 PROFILE = tools.Profile(
     agent="amp",

@@ -9,11 +9,10 @@ from agentsignals.changes.hunks import unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.amp import PROFILE
 from agentsignals.formats.bounds import whole
-from agentsignals.formats.builder import path_of_uri, repo_name
+from agentsignals.formats.builder import charge, path_of_uri, repo_name, tokens_of
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.documents import each
 from agentsignals.formats.records import as_list, as_text, decoded, decoder, inside, string
-from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import MAIN, REPLAYED, CallStatus, ToolCall, logged_iso, logged_ms
 
 

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from agentsignals.formats import Claim, Format, in_path
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 
 _EDIT = structs.replace(
     tools.EDIT,

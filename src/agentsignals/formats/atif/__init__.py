@@ -8,8 +8,8 @@ import posixpath
 from typing import Any
 
 from agentsignals.formats import Claim, Format
-from agentsignals.formats.head import Head
 from agentsignals.formats.profile import ASIDE, NO_SHELL, PLAN, SHELL, WEB, Profile, Tool, named
+from agentsignals.formats.records import Head
 
 PROFILE = Profile(
     tools=named(

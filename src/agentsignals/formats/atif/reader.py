@@ -14,14 +14,13 @@ from agentsignals.formats import Input, Reading, any_agent
 from agentsignals.formats.any_agent import ANYBODY
 from agentsignals.formats.atif import PROFILE
 from agentsignals.formats.bounds import amount, count
-from agentsignals.formats.builder import RESULT_CHARS_KEPT, record_arguments
+from agentsignals.formats.builder import RESULT_CHARS_KEPT, charge, record_arguments, tokens_of
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import Messages, messages_of, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import as_list, as_text, decoded, decoder, inside, repaired, string
 from agentsignals.formats.text_calls import answer_of
-from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import (
     MAIN,
     Attempt,

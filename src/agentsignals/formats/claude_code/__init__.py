@@ -6,8 +6,7 @@ from typing import Any
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import Head
-from agentsignals.formats.records import inside
+from agentsignals.formats.records import Head, inside
 
 _OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 

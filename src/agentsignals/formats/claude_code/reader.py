@@ -14,14 +14,21 @@ from msgspec import Raw, Struct
 from agentsignals.changes.hunks import created, of_whole_file, rewrites, trimmed
 from agentsignals.formats import ANSWERS, ASKS, Input, Reading
 from agentsignals.formats.bounds import amount, count, number, refuse
-from agentsignals.formats.builder import SessionBuilder, record_arguments
+from agentsignals.formats.builder import (
+    SessionBuilder,
+    charge,
+    close,
+    record_arguments,
+    summed,
+    tokens_of,
+    tokens_of_steps,
+)
 from agentsignals.formats.claude_code import DRIVEN_BY, PROFILE, records
 from agentsignals.formats.claude_code.records import as_text, content_key, is_true, text_of, thread_of
 from agentsignals.formats.documents import REDACTED
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import tagged, without_tagged
 from agentsignals.formats.records import decoded, decoder, document, inside, saw, string
-from agentsignals.formats.usage import charge, close, summed, tokens_of, tokens_of_steps
 from agentsignals.model import (
     ITERATION,
     MAIN,

@@ -12,12 +12,12 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input
 from agentsignals.formats.bounds import count
+from agentsignals.formats.builder import special
 from agentsignals.formats.conversation import ROOT, Speaker, left_branches
 from agentsignals.formats.conversation import Block as AnyBlock
 from agentsignals.formats.documents import REDACTED
 from agentsignals.formats.records import Records, decoder, some_lines
 from agentsignals.formats.records import lines as records_of
-from agentsignals.formats.usage import special
 from agentsignals.model import MAIN, Artifact, Step
 
 

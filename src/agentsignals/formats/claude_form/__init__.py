@@ -9,7 +9,7 @@ result (design/formats.md#claude-stream). The prompt is not among it, nor are ti
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
 from agentsignals.formats.claude_code import PROFILE, sessions_of_another
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 
 SWIVAL = tools.Profile(
     agent="swival",

@@ -10,6 +10,7 @@ from agentsignals.formats import Input, Reading, profile_of
 from agentsignals.formats.any_agent import ANYBODY
 from agentsignals.formats.any_agent import tool as any_tool
 from agentsignals.formats.bounds import amount
+from agentsignals.formats.builder import Tokens, close, tokens_of, tokens_of_steps
 from agentsignals.formats.claude_code import agent_of
 from agentsignals.formats.claude_code import records as claude
 from agentsignals.formats.claude_code.reader import Seen, SessionReader, Tally, plain, serve_alike
@@ -17,10 +18,8 @@ from agentsignals.formats.claude_code.records import File, Line, Message, ToolUs
 from agentsignals.formats.claude_form import SWIVAL
 from agentsignals.formats.documents import each, is_list
 from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.head import head_of
 from agentsignals.formats.profile import Profile, Tool
-from agentsignals.formats.records import as_text, document, lines, saw, skip, within
-from agentsignals.formats.usage import Tokens, close, tokens_of, tokens_of_steps
+from agentsignals.formats.records import as_text, document, head_of, lines, saw, skip, within
 from agentsignals.model import Artifact, Session, Step, logged_iso
 
 # -- records that another agent wrote, read with that agent's tools

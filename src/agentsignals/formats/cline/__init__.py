@@ -12,7 +12,7 @@ from msgspec import structs
 
 from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.records import CUT, Head
 from agentsignals.model import Roles
 
 _USERS = tuple(

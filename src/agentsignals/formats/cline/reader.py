@@ -13,14 +13,13 @@ from msgspec import Raw, Struct, field
 from agentsignals.changes.hunks import created, edit_texts
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount
+from agentsignals.formats.builder import charge, tokens_of
 from agentsignals.formats.cline import KILO, PROFILE, ROO, kind_of, task_of
 from agentsignals.formats.conversation import Block as AnyBlock
 from agentsignals.formats.conversation import Conversation, Document, DocumentReader, blocks_of
 from agentsignals.formats.documents import Messages, is_list, messages_of, saw_again, tally
 from agentsignals.formats.documents import read as read_document
-from agentsignals.formats.head import head_of
-from agentsignals.formats.records import as_list, as_text, decoded, decoder, document, inside, saw, string
-from agentsignals.formats.usage import charge, tokens_of
+from agentsignals.formats.records import as_list, as_text, decoded, decoder, document, head_of, inside, saw, string
 from agentsignals.model import (
     ABANDONED,
     SESSION_TOTAL,

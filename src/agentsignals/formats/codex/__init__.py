@@ -6,7 +6,7 @@ from msgspec import structs
 
 from agentsignals.formats import Claim, Format, pieces_by
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 
 PATCH = structs.replace(tools.EDIT, roles=structs.replace(tools.EDIT_ROLES, patch=("input", "patch", "command")))
 """The patch may be the last of a command's words."""

@@ -9,10 +9,9 @@ from msgspec import Raw, Struct
 
 from agentsignals.changes.hunks import Hunk, count_lines, created, unified
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.builder import SessionBuilder, Tokens, charge, close, tokens_of
 from agentsignals.formats.codex import EXEC_PROFILE as PROFILE
 from agentsignals.formats.records import as_list, decoded, decoder, inside, lines, read_before, saw, string
-from agentsignals.formats.usage import Tokens, charge, close, tokens_of
 from agentsignals.model import Artifact, CallStatus, EditOp, EventKind, Step, ToolCall
 
 

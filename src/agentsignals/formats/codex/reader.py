@@ -16,18 +16,19 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import number, whole
 from agentsignals.formats.builder import (
     SessionBuilder,
+    charge,
     first_file,
     record_deletion,
     record_modification,
     record_patch,
     repo_name,
+    tokens_of,
 )
 from agentsignals.formats.codex import PATCH, PROFILE, records
 from agentsignals.formats.codex.records import PARTS, kinds_of
 from agentsignals.formats.documents import Part, by_session, texts_of
 from agentsignals.formats.profile import Tool, tagged
 from agentsignals.formats.records import decoded, inside, saw, some_lines, string
-from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import MAIN, CallStatus, EventKind, Session, Step, ToolCall, TurnKind, logged_iso, logged_ms
 
 # -- results of tools: each generation of shell tools prints its exit code in another way

@@ -5,7 +5,7 @@ from msgspec import structs
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.records import CUT, Head
 
 _PATH = ("filepath", "file_path", "dirpath", "path")
 _READ, _SEARCH, _FIND, _EDIT, _WRITE = (

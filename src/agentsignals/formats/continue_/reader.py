@@ -9,13 +9,12 @@ from msgspec import Raw, Struct, field
 from agentsignals.changes.hunks import Hunk, created, edit_texts, of_whole_file, rewrites, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import count
-from agentsignals.formats.builder import path_of_uri
+from agentsignals.formats.builder import Tokens, charge, close, path_of_uri, tokens_of, tokens_of_steps
 from agentsignals.formats.continue_ import PROFILE
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.documents import Part, each, is_list, tally, texts_of
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.records import decoder, inside, string
-from agentsignals.formats.usage import Tokens, charge, close, tokens_of, tokens_of_steps
 from agentsignals.model import CallStatus, Step, ToolCall, logged_ms
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from agentsignals.formats import Claim, Format, pieces_by
 from agentsignals.formats.columns import ROLE, are_rows, columns_of, first_rows_of, holds_conversations, may_hold
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 from agentsignals.formats.rows import first_rows, is_packed, schema_of
 
 _IN_CSV = re.compile(r'[\[{]\s*[\[{"]|<function=')

@@ -22,11 +22,10 @@ from agentsignals.formats import outcome_table as outcomes
 from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.atif.reader import TYPED, printed_exit, read_actions
 from agentsignals.formats.bounds import refuse, whole
-from agentsignals.formats.builder import record_arguments
+from agentsignals.formats.builder import charge, record_arguments, tokens_of
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.conversation_table import DIGEST_BYTES, candidates
-from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.formats.records import saw, skip
+from agentsignals.formats.records import HEAD_BYTES, Head, saw, skip
 from agentsignals.formats.rows import (
     NO_CONVERSATIONS,
     UNREAD_CONVERSATIONS,
@@ -48,7 +47,6 @@ from agentsignals.formats.text_calls import (
     python_calls,
     results_of,
 )
-from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import Artifact, Attempt, CallStatus, Session, Step, ToolCall, logged_time
 
 _PROBED_ROWS = 16

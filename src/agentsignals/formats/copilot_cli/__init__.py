@@ -2,7 +2,7 @@
 
 from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 
 PROFILE = tools.Profile(
     agent="copilot-cli",

@@ -16,13 +16,22 @@ from msgspec import Raw, Struct, defstruct, field
 from agentsignals.changes.hunks import edit_texts, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import count, whole
-from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder, first_file, record_arguments
+from agentsignals.formats.builder import (
+    RESULT_CHARS_KEPT,
+    SessionBuilder,
+    Tokens,
+    charge,
+    close,
+    first_file,
+    record_arguments,
+    summed,
+    tokens_of,
+)
 from agentsignals.formats.copilot_cli import PROFILE
 from agentsignals.formats.documents import by_session, once
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import EDIT_ROLES, MCP, Profile
 from agentsignals.formats.records import decoded, inside, saw, some_lines, string
-from agentsignals.formats.usage import Tokens, charge, close, summed, tokens_of
 from agentsignals.model import (
     MAIN,
     SESSION_TOTAL,

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, listed, rows_of, whole_of
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 
 _SESSION = ("id", "parent_session_id", "title", "cost", "created_at", "updated_at")
 _MESSAGE = ("id", "session_id", "role", "parts", "model", "created_at", "updated_at")

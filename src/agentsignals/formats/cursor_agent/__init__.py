@@ -12,7 +12,7 @@ from msgspec import structs
 from agentsignals.formats import Claim, Format, in_path
 from agentsignals.formats import profile as tools
 from agentsignals.formats.cursor_agent.database import CHATS, COMPOSERS
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 
 _IDE = ("targetFile", "relativeWorkspacePath", "effectiveUri")
 _LOOKED_IN = (*tools.SEARCH.path, "target_directory", "targetDirectory")

@@ -15,7 +15,7 @@ from msgspec import Struct
 from agentsignals.changes.hunks import Hunk, between, created, trimmed
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import whole
-from agentsignals.formats.builder import record_arguments
+from agentsignals.formats.builder import record_arguments, tokens_of
 from agentsignals.formats.conversation import Block as AnyBlock
 from agentsignals.formats.conversation import Conversation, blocks_of
 from agentsignals.formats.cursor_agent import PROFILE, parent_of, session_of
@@ -23,7 +23,6 @@ from agentsignals.formats.cursor_agent.database import CHAT_BEGINS, COMPACTED, C
 from agentsignals.formats.documents import saw_again, texts_of
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import as_text, decoded, decoder, inside, lines, saw, string
-from agentsignals.formats.usage import tokens_of
 from agentsignals.model import EPOCH, CallStatus, Session, Step, logged_iso, logged_ms
 
 

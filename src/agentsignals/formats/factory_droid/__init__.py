@@ -4,7 +4,7 @@ messages, thoughts and calls, each a record, and a completion with the run's tok
 
 from agentsignals.formats import Claim, Format, in_path, read_by
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 
 PROFILE = tools.Profile(
     agent="factory-droid",

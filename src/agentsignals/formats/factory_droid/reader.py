@@ -8,15 +8,13 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.builder import record_arguments
+from agentsignals.formats.builder import close, record_arguments, tokens_of
 from agentsignals.formats.conversation import ROOT, Block, Conversation, Speaker, blocks_of, left_branches
 from agentsignals.formats.documents import by_session, once, texts_of
 from agentsignals.formats.factory_droid import PROFILE, is_settings, session_of
-from agentsignals.formats.head import head_of
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import without_tagged
-from agentsignals.formats.records import as_text, decoder, document, lines, saw
-from agentsignals.formats.usage import close, tokens_of
+from agentsignals.formats.records import as_text, decoder, document, head_of, lines, saw
 from agentsignals.model import CallStatus, Session, Step, ToolCall, logged_iso, logged_ms
 
 

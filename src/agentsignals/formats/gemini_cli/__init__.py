@@ -6,7 +6,7 @@ A session that a newer version resumed exists in both forms.
 
 from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 
 PROFILE = tools.Profile(
     agent="gemini-cli",

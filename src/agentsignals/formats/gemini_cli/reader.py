@@ -16,10 +16,9 @@ from agentsignals.formats.bounds import count
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.documents import Messages, Snapshot, each, tally
 from agentsignals.formats.gemini_cli import PROFILE
-from agentsignals.formats.head import HEAD_BYTES, MAX_RECORDS, Head
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.profile import HAND_IN, SHELL
-from agentsignals.formats.records import as_text, decoded, decoder, inside, lines, saw
+from agentsignals.formats.records import HEAD_BYTES, MAX_RECORDS, Head, as_text, decoded, decoder, inside, lines, saw
 from agentsignals.model import ABANDONED, MAIN, CallStatus, EventKind, Step, logged_iso
 from agentsignals.model import ToolCall as Call
 

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, listed, plain, rows_of
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 from agentsignals.model import from_iso
 
 _SESSION = (

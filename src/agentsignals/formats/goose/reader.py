@@ -7,14 +7,12 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input
 from agentsignals.formats.bounds import amount, count, whole
-from agentsignals.formats.builder import record_arguments
+from agentsignals.formats.builder import Tokens, close, record_arguments, summed, tokens_of
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.documents import Messages, Snapshot, tally, texts_of
 from agentsignals.formats.goose import PROFILE, is_of_lines, session_id_of
-from agentsignals.formats.head import head_of
 from agentsignals.formats.outcome import exit_code
-from agentsignals.formats.records import as_list, decoded, decoder, inside, lines, saw, string
-from agentsignals.formats.usage import Tokens, close, summed, tokens_of
+from agentsignals.formats.records import as_list, decoded, decoder, head_of, inside, lines, saw, string
 from agentsignals.model import CallStatus, ToolCall, TurnKind, logged_iso, logged_seconds
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 
 PROFILE = tools.Profile(
     agent="grok-build",

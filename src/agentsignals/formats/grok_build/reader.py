@@ -7,12 +7,11 @@ from msgspec import Raw, Struct, field
 from agentsignals.changes.hunks import created
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import whole
-from agentsignals.formats.builder import place
+from agentsignals.formats.builder import close, place, tokens_of
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import Part, by_session, once
 from agentsignals.formats.grok_build import PROFILE
 from agentsignals.formats.records import as_list, as_text, decoded, decoder, document, inside, lines, saw, string
-from agentsignals.formats.usage import close, tokens_of
 from agentsignals.model import CallStatus, Session, Step, ToolCall, TurnKind, logged_ms
 
 

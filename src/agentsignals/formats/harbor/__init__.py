@@ -13,8 +13,7 @@ import re
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.columns import holds_conversations, may_hold
-from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.records import inside
+from agentsignals.formats.records import CUT, Head, inside
 
 _TRIAL = frozenset(("task_name", "trial_name"))
 _TRIAL_ALSO = frozenset(("agent_info", "verifier_result", "agent_result", "task_checksum", "trial_uri", "config"))

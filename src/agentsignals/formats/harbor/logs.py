@@ -7,8 +7,7 @@ from math import inf
 from agentsignals.formats import Input, Reading, identify
 from agentsignals.formats.documents import saw_again
 from agentsignals.formats.harbor import EXCEPTION, TERMINALS
-from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.formats.records import saw, skip
+from agentsignals.formats.records import HEAD_BYTES, Head, saw, skip
 from agentsignals.formats.terminal import printed
 from agentsignals.formats.test_report import program_not_there, read_junit, read_log, tests_text
 from agentsignals.model import Attempt, Session, Verification

@@ -8,7 +8,7 @@ import msgspec
 
 from agentsignals.formats import Ask, Claim, Database, Format, Held, json_of, listed, rows_of, whole_of
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.records import CUT, Head
 
 PROFILE = tools.Profile(
     agent="hermes",

@@ -6,10 +6,10 @@ from typing import Any
 from msgspec import Struct, field
 
 from agentsignals.formats.bounds import whole
+from agentsignals.formats.builder import close, tokens_of
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.hermes import PROFILE
 from agentsignals.formats.records import as_text, decoded, inside, string
-from agentsignals.formats.usage import close, tokens_of
 from agentsignals.model import CallStatus, logged_time
 
 

@@ -7,8 +7,7 @@ from msgspec import Struct
 
 from agentsignals.formats import Claim, Format, claude_code, pieces_by, read_by, zip_members
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.records import decoded, inside
+from agentsignals.formats.records import CUT, Head, decoded, inside
 
 PROFILE = tools.Profile(
     tools=tools.named(

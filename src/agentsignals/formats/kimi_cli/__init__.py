@@ -7,7 +7,7 @@ from msgspec import structs
 
 from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 from agentsignals.model import Roles
 
 _REPLACE = structs.replace(

@@ -9,12 +9,12 @@ from msgspec import Raw, Struct
 
 from agentsignals.changes.hunks import Hunk, changed, created, of_whole_file
 from agentsignals.formats import Input, Reading
+from agentsignals.formats.builder import charge, tokens_of
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import Snapshot, largest
 from agentsignals.formats.kimi_cli import PROFILE, place_of
 from agentsignals.formats.profile import WRITE
 from agentsignals.formats.records import Decode, as_text, decoded, decoder, lines, saw
-from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import MAIN, CallStatus, EventKind, Session, Step, ToolCall, TurnKind, logged_seconds
 
 

@@ -9,12 +9,11 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import number
+from agentsignals.formats.builder import charge, tokens_of
 from agentsignals.formats.documents import largest
-from agentsignals.formats.head import head_of
 from agentsignals.formats.kimi_cli.reader import Part, WireReader, text_of, wires
 from agentsignals.formats.kimi_code import PROFILE, is_wire, place_of
-from agentsignals.formats.records import as_text, decoded, decoder, document, inside, saw, string
-from agentsignals.formats.usage import charge, tokens_of
+from agentsignals.formats.records import as_text, decoded, decoder, document, head_of, inside, saw, string
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, EventKind, Session, Step, logged_ms
 
 

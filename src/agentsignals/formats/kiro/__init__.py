@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from agentsignals.formats import Ask, Claim, Database, Format, Held
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.records import CUT, Head
 
 PROFILE = tools.Profile(
     agent="kiro",

@@ -11,10 +11,20 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import spelled_number
 from agentsignals.formats.builder import record_arguments
 from agentsignals.formats.conversation import Conversation, Document, DocumentReader
-from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.kiro import PROFILE, is_log
 from agentsignals.formats.profile import READ
-from agentsignals.formats.records import as_list, as_text, decoded, decoder, document, inside, lines, saw, string
+from agentsignals.formats.records import (
+    HEAD_BYTES,
+    as_list,
+    as_text,
+    decoded,
+    decoder,
+    document,
+    inside,
+    lines,
+    saw,
+    string,
+)
 from agentsignals.model import CallStatus, Session, Step, ToolCall, logged_iso, logged_ms, logged_seconds
 
 

@@ -4,7 +4,7 @@ What came back after a failed attempt begins the next one, and a retry is never 
 """
 
 from agentsignals.formats import Claim, Format, read_by
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 
 AGENT, MARK = "lab-retry", "agentsignals_lab"
 

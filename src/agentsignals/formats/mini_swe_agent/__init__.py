@@ -4,10 +4,9 @@
 import re
 
 from agentsignals.formats import Claim, Format
-from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import canonical, of_submission, root_of, run_of, run_of_model, runs_above, stem_of
 from agentsignals.formats.profile import SHELL, Profile, named
-from agentsignals.formats.records import inside, string
+from agentsignals.formats.records import CUT, Head, inside, string
 
 PROFILE = Profile(agent="mini-swe-agent", tools=named((SHELL, "bash")))
 

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct, field
 from agentsignals.changes.patches import looks_like_diff, patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, number, whole
-from agentsignals.formats.builder import RESULT_CHARS_KEPT
+from agentsignals.formats.builder import RESULT_CHARS_KEPT, Tokens, charge, close, tokens_of
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import messages_of, or_list, tally
 from agentsignals.formats.documents import read as read_document
@@ -18,7 +18,6 @@ from agentsignals.formats.instances import canonical, of_submission, repo_of, ro
 from agentsignals.formats.mini_swe_agent import PROFILE
 from agentsignals.formats.profile import SHELL
 from agentsignals.formats.records import decoded, decoder, inside, string
-from agentsignals.formats.usage import Tokens, charge, close, tokens_of
 from agentsignals.model import Attempt, CallStatus, Ending, Session, Step, ToolCall, logged_ms
 from agentsignals.model.prices import same_models
 

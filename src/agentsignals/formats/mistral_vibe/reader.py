@@ -9,13 +9,12 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, count, whole
-from agentsignals.formats.builder import place
+from agentsignals.formats.builder import Tokens, close, place, tokens_of
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import Part, each, tally, texts_of
 from agentsignals.formats.documents import is_list as is_chunk
 from agentsignals.formats.mistral_vibe import MESSAGES, PROFILE
 from agentsignals.formats.records import as_list, as_text, decoded, decoder, document, inside, lines, saw, string
-from agentsignals.formats.usage import Tokens, close, tokens_of
 from agentsignals.model import CallStatus, Session, Step, ToolCall, TurnKind, logged_iso, logged_ms
 
 

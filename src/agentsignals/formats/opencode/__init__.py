@@ -29,8 +29,7 @@ from agentsignals.formats import (
     whole_of,
 )
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.records import decoded
+from agentsignals.formats.records import CUT, Head, decoded
 
 # A row's `data` is the object of the export without its ids, which are columns. `event` repeats every change of
 # every part, and the session tables have sums of what the messages say: neither is read.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from agentsignals.formats import Claim, Format, session_folder
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.records import CUT, Head
 
 TERMINAL = tools.SHELL.within("timeout")
 

@@ -12,13 +12,12 @@ from agentsignals.changes.hunks import between, created
 from agentsignals.changes.patches import patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, count, whole
+from agentsignals.formats.builder import charge, tokens_of
 from agentsignals.formats.conversation import ROOT, Conversation, path_to_root, returns
 from agentsignals.formats.documents import Part, each, saw_again, tally, texts_of
-from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.instances import canonical
 from agentsignals.formats.openhands import EVENT_FILE, PROFILE, conversation_of, folder_of, is_output, parent_folder
-from agentsignals.formats.records import as_text, decoded, decoder, document, inside, lines, saw, string
-from agentsignals.formats.usage import charge, tokens_of
+from agentsignals.formats.records import HEAD_BYTES, as_text, decoded, decoder, document, inside, lines, saw, string
 from agentsignals.model import (
     ABANDONED,
     MAIN,

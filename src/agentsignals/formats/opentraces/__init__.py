@@ -4,7 +4,7 @@ No real rows were found: what is read follows the published schema.
 """
 
 from agentsignals.formats import Claim, Format, pieces_by
-from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.records import CUT, Head
 
 _KEYS = ("trace_id", "agent", "steps")
 

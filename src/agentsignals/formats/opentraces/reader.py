@@ -7,11 +7,10 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input, Reading, bounds
 from agentsignals.formats.any_agent import ANYBODY, tool
-from agentsignals.formats.builder import record_arguments
+from agentsignals.formats.builder import charge, record_arguments, tokens_of
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import decoder, inside, lines, read_before, saw, string
-from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import MAIN, RAN, Artifact, Attempt, CallStatus, Session, logged_iso, round_trip
 from agentsignals.model.round_trip import OfCall, OfEvent, OfRecord, OfSession, OfStep, OfTurn
 

@@ -6,7 +6,7 @@ One document, or a line for every batch. No real file was at hand: this is after
 import re
 
 from agentsignals.formats import Claim, Format, pieces_by
-from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.records import CUT, Head
 
 _BATCHES = ("resourceSpans", "resourceLogs")
 _GENAI = re.compile(r'"key"\s*:\s*"gen_ai\.|"gen_ai\.(?:user|system|assistant|tool|choice|client)')

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct, field
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.bounds import count
-from agentsignals.formats.builder import record_arguments
+from agentsignals.formats.builder import Tokens, charge, record_arguments, special
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.records import (
     UNREADABLE,
@@ -29,7 +29,6 @@ from agentsignals.formats.records import (
     skip,
     string,
 )
-from agentsignals.formats.usage import Tokens, charge, special
 from agentsignals.model import MAIN, Artifact, CallStatus, Session, Step
 
 _WANTED = (

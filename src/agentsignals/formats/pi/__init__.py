@@ -9,7 +9,7 @@ from msgspec import structs
 
 from agentsignals.formats import Ask, Claim, Database, Format, Held, whole_of
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 
 _COMPRESSED = b'{"type":"compressed event"}'
 """Replaces a compressed event. The reader counts it as not understood."""

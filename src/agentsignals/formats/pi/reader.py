@@ -12,15 +12,13 @@ from msgspec import Raw, Struct
 from agentsignals.changes.hunks import Hunk, changed, marks_of, unified
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, whole
-from agentsignals.formats.builder import RESULT_CHARS_KEPT, record_arguments
+from agentsignals.formats.builder import RESULT_CHARS_KEPT, charge, record_arguments, tokens_of
 from agentsignals.formats.conversation import ROOT, Conversation, blocks_of, path_to_root, returns
 from agentsignals.formats.conversation import Block as AnyBlock
 from agentsignals.formats.documents import by_session
-from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.pi import OPENCLAW, PROFILE, session_of
-from agentsignals.formats.records import decoded, decoder, inside, saw, some_lines
-from agentsignals.formats.usage import charge, tokens_of
+from agentsignals.formats.records import HEAD_BYTES, decoded, decoder, inside, saw, some_lines
 from agentsignals.model import (
     ABANDONED,
     MAIN,

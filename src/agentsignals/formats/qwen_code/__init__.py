@@ -9,8 +9,7 @@ from msgspec import structs
 
 from agentsignals.formats import Claim, Format, gemini_cli
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import Head
-from agentsignals.formats.records import inside
+from agentsignals.formats.records import Head, inside
 
 PROFILE = structs.replace(
     gemini_cli.PROFILE,

@@ -2,7 +2,7 @@
 message."""
 
 from agentsignals.formats import Claim, Format
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 
 
 def claims(head: Head) -> Claim | None:

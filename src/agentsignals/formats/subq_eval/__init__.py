@@ -9,8 +9,8 @@ import re
 
 from agentsignals.formats import Claim, Format, patch, read_by, swe_bench_text
 from agentsignals.formats.columns import holds_conversations, may_hold
-from agentsignals.formats.head import Head
 from agentsignals.formats.instances import is_bare_report
+from agentsignals.formats.records import Head
 
 CAPS = frozenset(("attempt1ToolCap", "attempt1_tool_cap", "retryToolCap", "retry_tool_cap"))
 MODES = frozenset(("attempt1Mode", "attempt1_mode", "trialRecoveryMode", "trial_recovery_mode", "finalFailureMode",

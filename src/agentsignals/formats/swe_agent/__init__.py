@@ -11,9 +11,9 @@ import re
 from msgspec import structs
 
 from agentsignals.formats import Claim, Format
-from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import canonical, root_of, run_of, stem_of
 from agentsignals.formats.profile import ASIDE, EDIT, EDIT_ROLES, FIND, READ, SEARCH, SHELL, Profile, named
+from agentsignals.formats.records import CUT, Head
 
 _EDIT = structs.replace(
     EDIT,

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from agentsignals.formats import Claim, Format
 from agentsignals.formats.columns import columns_of, may_hold
-from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import (
     canonical,
     home_of_results,
@@ -18,6 +17,7 @@ from agentsignals.formats.instances import (
     run_of_model,
 )
 from agentsignals.formats.outcome_table import is_of_json
+from agentsignals.formats.records import CUT, Head
 from agentsignals.formats.rows import is_packed, schema_of
 
 _IN_REPORT = re.compile(r'"patch_successfully_applied"\s*:')

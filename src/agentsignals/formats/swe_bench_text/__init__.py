@@ -5,8 +5,8 @@ import posixpath
 import re
 
 from agentsignals.formats import Claim, Format
-from agentsignals.formats.head import Head
 from agentsignals.formats.instances import evaluation_of, names_of
+from agentsignals.formats.records import Head
 
 _TESTS_RAN = re.compile(
     r"^(?:\+* ?source /opt/miniconda3/bin/activate|\+\+ _CONDA_ROOT=|>>>>> (?:Start Test Output|Applied Patch))",

@@ -7,8 +7,8 @@ import re
 from msgspec import structs
 
 from agentsignals.formats import Claim, Format, profile, read_by
-from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import Profile, named
+from agentsignals.formats.records import CUT, Head
 
 PROFILE = Profile(agent="tau-bench", tools=named((profile.ASIDE, "think calculate transfer_to_human_agents")))
 LOOKS = re.compile(r"(?:get|find|list|search)_\w+|calculate|think|respond|transfer_to_human_agents")

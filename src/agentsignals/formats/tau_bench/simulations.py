@@ -8,11 +8,11 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import amount, number, whole
+from agentsignals.formats.builder import charge, tokens_of
 from agentsignals.formats.documents import Snapshot, each, largest, tally
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.records import as_list, as_text, decoder, inside, string
 from agentsignals.formats.tau_bench.reader import Message, SimulatedReader, checks_text, decoded_messages
-from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.model import Attempt, CallStatus, Ending, Verification, logged_iso
 
 

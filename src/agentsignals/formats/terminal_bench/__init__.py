@@ -5,7 +5,7 @@ import posixpath
 import re
 
 from agentsignals.formats import Claim, Format
-from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.records import CUT, Head
 
 _TRIAL = frozenset(("is_resolved", "failure_mode", "parser_results"))
 _METADATA = frozenset(("run_id", "agent_name", "output_path"))

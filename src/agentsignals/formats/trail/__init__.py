@@ -4,8 +4,8 @@ import posixpath
 import re
 
 from agentsignals.formats import Claim, Format
-from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.profile import ASIDE, NO_SHELL, READ, SEARCH, SHELL, WEB, Profile, named
+from agentsignals.formats.records import CUT, Head
 
 INTERPRETER = "python_interpreter"
 PROFILE = Profile(

@@ -13,12 +13,12 @@ from msgspec import Raw, Struct, field
 from agentsignals.changes.patches import looks_like_diff, patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import IMPOSSIBLE, count
+from agentsignals.formats.builder import Tokens, charge
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.documents import each
 from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.records import as_text, decoded, decoder, document, inside, saw, skip
 from agentsignals.formats.trail import INTERPRETER, PROFILE, trace_id_of
-from agentsignals.formats.usage import Tokens, charge
 from agentsignals.model import MAIN, Artifact, Attempt, CallStatus, Event, Label, Session, ToolCall, logged_iso
 
 DEEPEST = 64

@@ -14,8 +14,7 @@ from msgspec import structs
 from agentsignals.formats import Ask, Claim, Database, Format, Held, plain
 from agentsignals.formats import profile as tools
 from agentsignals.formats.copilot_cli import IN_VS_CODE
-from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.records import decoded
+from agentsignals.formats.records import CUT, Head, decoded
 from agentsignals.model import Roles
 
 _SEVERAL = structs.replace(tools.EDIT, roles=structs.replace(tools.EDIT_ROLES, several=("replacements",)))

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct, field, structs
 from agentsignals.changes.hunks import EditText, Hunk, edit_texts, replaced
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import count, number, whole
-from agentsignals.formats.builder import SessionBuilder, first_file, record_arguments
+from agentsignals.formats.builder import SessionBuilder, charge, first_file, record_arguments, tokens_of
 from agentsignals.formats.conversation import Conversation
 from agentsignals.formats.copilot_cli.reader import sessions
 from agentsignals.formats.documents import Snapshot, each, largest, tally
@@ -25,7 +25,6 @@ from agentsignals.formats.documents import read as read_document
 from agentsignals.formats.otel_genai.reader import PARTS, as_int, spoken
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import as_list, decoded, decoder, document, inside, saw, string
-from agentsignals.formats.usage import charge, tokens_of
 from agentsignals.formats.vscode_copilot import PARENT, PROFILE, SHOWN_AS, WRITTEN, id_of_place, records
 from agentsignals.formats.vscode_copilot.records import Asked, Item, Request, result_text, words
 from agentsignals.model import ABANDONED, MAIN, CallStatus, Session, Step, ToolCall, logged_ms

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from agentsignals.formats import Ask, Claim, Database, Format, Held
 from agentsignals.formats import profile as tools
-from agentsignals.formats.head import Head
+from agentsignals.formats.records import Head
 from agentsignals.model import from_iso
 
 _ALWAYS, _LATER = ("id", "summary", "updated_at", "data_type"), ("parent_id", "folder_paths", "created_at")

@@ -11,11 +11,10 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.changes.hunks import Hunk, between, created, unified
 from agentsignals.formats import Input
-from agentsignals.formats.builder import record_arguments
+from agentsignals.formats.builder import Tokens, charge, close, record_arguments, tokens_of, tokens_of_steps
 from agentsignals.formats.conversation import Document, DocumentReader
 from agentsignals.formats.documents import Messages, Part, Snapshot
 from agentsignals.formats.records import as_list, as_text, decoded, inside, skip, string
-from agentsignals.formats.usage import Tokens, charge, close, tokens_of, tokens_of_steps
 from agentsignals.formats.zed import PROFILE
 from agentsignals.model import CallStatus, Step, ToolCall, logged_iso
 

@@ -51,8 +51,7 @@ from agentsignals.questions.compare.candidate import (
     uninformative_tasks,
 )
 from agentsignals.questions.compare.pairs import Conclusion, Pair, adjust_p_values, conclude, pair_of
-from agentsignals.questions.formatting import cut, times
-from agentsignals.questions.question import Inputs, Question, Row
+from agentsignals.questions.question import Inputs, Question, Row, cut, times
 from agentsignals.questions.ranking import ResolvedCandidate, ResolvedGroup, safe_name
 from agentsignals.signals.catalog import caption
 from agentsignals.stats.intervals import FEWEST_CLUSTERS

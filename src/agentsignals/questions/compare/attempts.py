@@ -23,8 +23,7 @@ from msgspec.structs import replace
 from agentsignals.errors import StoreError, UsageError
 from agentsignals.model.prices import maker, same_models
 from agentsignals.model.registry import did_you_mean
-from agentsignals.questions.formatting import cut
-from agentsignals.questions.question import Inputs, Kind, Question, Row
+from agentsignals.questions.question import Inputs, Kind, Question, Row, cut
 from agentsignals.questions.sql import read_queries
 from agentsignals.signals.catalog import by_path
 from agentsignals.store import Store

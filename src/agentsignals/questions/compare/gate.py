@@ -19,7 +19,7 @@ from agentsignals.questions.compare import CALLED_BASELINE, Comparison
 from agentsignals.questions.compare.attempts import MEASURES, TIME
 from agentsignals.questions.compare.candidate import SPENT, Candidate, Estimate
 from agentsignals.questions.compare.pairs import Conclusion, Pair
-from agentsignals.questions.formatting import interval
+from agentsignals.questions.question import interval
 
 Verdict = Literal["met", "not met", "cannot tell"]
 Ending = Literal["passed", "failed", "cannot tell"]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agentsignals.questions.compare.attempts import MEASURES, TIME, Attempt
 from agentsignals.questions.compare.candidate import Estimate, estimate, tasks_of, with_outcome
-from agentsignals.questions.formatting import cut, interval, times
+from agentsignals.questions.question import cut, interval, times
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median, median_interval
 from agentsignals.stats.paired import (
     FEWEST_OF_SEVERAL,

@@ -44,8 +44,7 @@ from agentsignals.questions.drivers.predictors import (
     signals_query,
     too_few,
 )
-from agentsignals.questions.formatting import interval, times
-from agentsignals.questions.question import Question, Row
+from agentsignals.questions.question import Question, Row, interval, times
 from agentsignals.signals.catalog import by_path
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.stats.paired import benjamini_hochberg

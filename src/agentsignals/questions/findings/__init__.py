@@ -23,8 +23,7 @@ from agentsignals.errors import UsageError
 from agentsignals.model.registry import Registry, did_you_mean
 from agentsignals.questions import compare, summary
 from agentsignals.questions.estimates import ranked, ruled
-from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import SIGNAL_PATH, Inputs, Question, Row, Rows, Study, Versions
+from agentsignals.questions.question import SIGNAL_PATH, Inputs, Question, Row, Rows, Study, Versions, formatted
 from agentsignals.questions.ranking import (
     Answer,
     Bounds,
@@ -50,7 +49,7 @@ from agentsignals.questions.sql import (
     with_place,
 )
 from agentsignals.redaction import Redactor, with_texts
-from agentsignals.store import Store, findings_cache
+from agentsignals.store import Store, sidecars
 from agentsignals.store.index import SCHEMA_VERSION, main_context
 from agentsignals.store.query import (
     Connection,
@@ -342,7 +341,7 @@ def findings(
     bounds = bounds or Bounds()
     context = context or main_context(store.contexts())
     is_usual = bounds == Bounds()
-    if is_usual and (kept := decode_findings(findings_cache.read(store, context))) is not None:
+    if is_usual and (kept := decode_findings(sidecars.read_cache(store, context))) is not None:
         return kept
     contexts = store.contexts()
     sessions = contexts.get(context, 0)
@@ -359,7 +358,7 @@ def findings(
         frame = replace(frame, resolved=compare.resolved_groups(reader.inputs(_RESOLVED)))
     made = _without_secrets(replace(frame, answers=ranked_answers(candidates, bounds), bounds=bounds))
     if is_usual:
-        findings_cache.write(store, context, msgspec.json.encode(made))
+        sidecars.write_cache(store, context, msgspec.json.encode(made))
     return made
 
 
@@ -378,7 +377,7 @@ def _without_secrets(made: Findings) -> Findings:
 def asking(store: Store, context: str | None = None) -> list[Question]:
     """Return the questions that `findings` would ask now; none where its answer was kept."""
     context = context or main_context(store.contexts())
-    return [] if findings_cache.read(store, context) is not None else [_TOTALS, _BILL, _RESOLVED, *questions().values()]
+    return [] if sidecars.read_cache(store, context) is not None else [_TOTALS, _BILL, _RESOLVED, *questions().values()]
 
 
 def every_context(store: Store) -> list[Findings]:

@@ -24,8 +24,7 @@ from agentsignals.questions.compare import (
 from agentsignals.questions.compare.attempts import proposed
 from agentsignals.questions.compare.pairs import held_over
 from agentsignals.questions.estimates import ClusteredShare, clustered_share
-from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs, Question, Row
+from agentsignals.questions.question import Inputs, Question, Row, formatted
 from agentsignals.questions.ranking import (
     Answer,
     finding_id,

@@ -11,8 +11,7 @@ from statistics import median
 from typing import NamedTuple
 
 from agentsignals.questions.estimates import RULED, listing
-from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs, Question, Row
+from agentsignals.questions.question import Inputs, Question, Row, formatted
 from agentsignals.questions.ranking import (
     SESSIONS,
     Answer,

@@ -10,8 +10,7 @@ from operator import itemgetter
 from statistics import median
 
 from agentsignals.questions.estimates import by, clustered_share, n_sessions, ranked, tally
-from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs, Part, Question, Row
+from agentsignals.questions.question import Inputs, Part, Question, Row, formatted
 from agentsignals.questions.ranking import (
     LEAST_PART,
     SESSIONS,

@@ -22,9 +22,20 @@ from agentsignals.questions.estimates import (
     ranked,
     table,
 )
-from agentsignals.questions.formatting import formatted, times, with_bound
 from agentsignals.questions.label_shares import rules_recall_text
-from agentsignals.questions.question import EvidenceQuery, Inputs, Kind, NoSessions, Outcome, Row, Study, Table
+from agentsignals.questions.question import (
+    EvidenceQuery,
+    Inputs,
+    Kind,
+    NoSessions,
+    Outcome,
+    Row,
+    Study,
+    Table,
+    formatted,
+    times,
+    with_bound,
+)
 from agentsignals.questions.sql import BOUND, declared, read_queries
 from agentsignals.redaction import redacted
 from agentsignals.stats.agent_traces import FEWEST_SESSIONS, by_metric, pooled

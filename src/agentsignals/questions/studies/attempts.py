@@ -17,8 +17,7 @@ from agentsignals.questions.failure_map import (
     passes_text,
     question,
 )
-from agentsignals.questions.formatting import formatted, interval, times
-from agentsignals.questions.question import Finding, Inputs, Kind, Outcome, Part, Row, Study
+from agentsignals.questions.question import Finding, Inputs, Kind, Outcome, Part, Row, Study, formatted, interval, times
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.views.attempt_outcome import OUTCOMES

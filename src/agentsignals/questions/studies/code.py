@@ -35,7 +35,6 @@ from agentsignals.questions.estimates import (
     signal_rows,
     table,
 )
-from agentsignals.questions.formatting import formatted
 from agentsignals.questions.question import (
     Chart,
     EvidenceQuery,
@@ -47,6 +46,7 @@ from agentsignals.questions.question import (
     Row,
     Study,
     Table,
+    formatted,
 )
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.questions.written_lines import (

@@ -24,8 +24,20 @@ from agentsignals.questions.estimates import (
     table,
     top_sessions,
 )
-from agentsignals.questions.formatting import formatted, times, with_bound
-from agentsignals.questions.question import Evidence, EvidenceQuery, Finding, Inputs, Outcome, Part, Row, Study, Table
+from agentsignals.questions.question import (
+    Evidence,
+    EvidenceQuery,
+    Finding,
+    Inputs,
+    Outcome,
+    Part,
+    Row,
+    Study,
+    Table,
+    formatted,
+    times,
+    with_bound,
+)
 from agentsignals.questions.sql import BOUND, BOUNDED, CARRIED, CAUSES, declared, read_queries
 from agentsignals.redaction import redacted
 from agentsignals.stats.intervals import median

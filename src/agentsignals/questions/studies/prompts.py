@@ -41,8 +41,6 @@ from agentsignals.questions.estimates import (
     signal_rows,
     table,
 )
-from agentsignals.questions.formatting import cut as cut_off
-from agentsignals.questions.formatting import formatted, times, with_bound
 from agentsignals.questions.label_shares import (
     NONE,
     PUSHBACK_LABELS,
@@ -61,7 +59,19 @@ from agentsignals.questions.label_shares import (
     validation_of,
 )
 from agentsignals.questions.prompts import TopicPrompts
-from agentsignals.questions.question import Chart, Inputs, NoSessions, Outcome, Row, Study, Table
+from agentsignals.questions.question import (
+    Chart,
+    Inputs,
+    NoSessions,
+    Outcome,
+    Row,
+    Study,
+    Table,
+    formatted,
+    times,
+    with_bound,
+)
+from agentsignals.questions.question import cut as cut_off
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.stats.agent_traces import (
     FAILURE_PATTERNS,

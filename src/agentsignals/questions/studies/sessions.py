@@ -55,8 +55,6 @@ from agentsignals.questions.estimates import (
     table,
     tally,
 )
-from agentsignals.questions.formatting import cut as cut_off
-from agentsignals.questions.formatting import formatted, with_bound, without_bound
 from agentsignals.questions.label_shares import (
     CUT_SHORT,
     NONE,
@@ -80,8 +78,12 @@ from agentsignals.questions.question import (
     Row,
     Study,
     Table,
+    formatted,
     mark,
+    with_bound,
+    without_bound,
 )
+from agentsignals.questions.question import cut as cut_off
 from agentsignals.questions.sql import PLACE, declared, read_queries
 from agentsignals.questions.written_lines import CODING_MODE_SOURCES, MODES, MODES_OF_SOURCE, NAMES, mode_by_session
 from agentsignals.redaction import redacted, redacted_part

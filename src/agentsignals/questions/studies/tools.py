@@ -35,8 +35,7 @@ from agentsignals.questions.estimates import (
     table,
     tally,
 )
-from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Chart, EvidenceQuery, Inputs, Outcome, Part, Row, Study, mark
+from agentsignals.questions.question import Chart, EvidenceQuery, Inputs, Outcome, Part, Row, Study, formatted, mark
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.questions.tool_kinds import HANDS_IN_PLAN, KIND, PUBLISHED
 from agentsignals.stats.grouping import MISSING, MOST, grouped, install_hint

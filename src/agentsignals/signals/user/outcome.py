@@ -13,8 +13,7 @@ from agentsignals.model import RAN, UNSPOKEN, Absent, Edit, Event, ToolCall
 from agentsignals.signals import Measured, signals_with
 from agentsignals.views.history import History
 from agentsignals.views.session import Evidence, SessionView, closing_question, cut_short, plan_handed_on
-from agentsignals.words.lexicon import acceptance, giving_up, rejection, revert_all
-from agentsignals.words.prose import other_language
+from agentsignals.words.lexicon import acceptance, giving_up, other_language, rejection, revert_all
 
 signal = signals_with(origin="Agent Signals")
 

@@ -14,8 +14,7 @@ from agentsignals.model import Absent, Event, Step, ToolCall, decode_roles, to_i
 from agentsignals.signals import Measured, Row, ratio, signals_with
 from agentsignals.views.session import FAILURES_UNKNOWN, OF_AGENT, Evidence, SessionView
 from agentsignals.views.working_time import Clock
-from agentsignals.words.lexicon import clean
-from agentsignals.words.prose import Span, asked, hedges, kind_of, other_language, seed_hedges
+from agentsignals.words.lexicon import Span, asked, clean, hedges, kind_of, other_language, seed_hedges
 from agentsignals.words.text import count_tokens, lowered
 
 signal = signals_with(origin="Agent Signals")

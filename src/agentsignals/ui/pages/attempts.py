@@ -16,8 +16,7 @@ from agentsignals.questions.compare.attempts import MEASURES, available
 from agentsignals.questions.compare.pairs import gap_text, weight_text, without_tasks
 from agentsignals.questions.failure_map import FailureMap, class_text, passes_text
 from agentsignals.questions.failure_map import question as failure_question
-from agentsignals.questions.formatting import formatted, signed
-from agentsignals.questions.question import Inputs
+from agentsignals.questions.question import Inputs, formatted, signed
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, rate_interval
 from agentsignals.ui.filter import arms_of, compare_key, filtered
 from agentsignals.ui.page import Page, Query, Route, Where, address, part_of, sql

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from agentsignals.ingest.plan import unknown_fields_by_version, versions_by_format
 from agentsignals.questions import findings, summary
 from agentsignals.questions.compare import QUERIES, resolved_groups
-from agentsignals.questions.formatting import formatted
-from agentsignals.questions.question import Inputs, Kind
+from agentsignals.questions.question import Inputs, Kind, formatted
 from agentsignals.questions.ranking import MORE, Answer, Bounds, Findings, ResolvedGroup, amount
 from agentsignals.questions.spending import sums
 from agentsignals.redaction import redacted_in
