@@ -109,7 +109,6 @@ calls a tool or an argument so, and others mean something else by it."""
 
 SPEAKS_OF_AGENTS = {
     "export": "is called as the format it writes",
-    "cli.grammar": "names what can be written, and examples of questions",
     "questions.tool_kinds": "has the kinds of a published table, some of which are called after tools",
     "model.prices opencode": "sells calls of models, too",
 }
