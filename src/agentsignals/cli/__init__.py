@@ -136,7 +136,7 @@ def visible_streams() -> Iterator[None]:
 
 _FORMS = ("json", "csv", "markdown")
 """Options for output whose lines are not wrapped."""
-_UNFITTED = ("grammar:run_completion", "mcp:run_mcp")
+_UNFITTED = (":run_completion", "mcp:run_mcp")
 _COMMON = ("--json", "--prices", "--quiet", "--store")
 
 
@@ -171,7 +171,7 @@ def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
 
             use_own_prices(Path(options.prices))
         module, _, function = options.do.partition(":")
-        return int(getattr(import_module(f"agentsignals.cli.{module}"), function)(options))
+        return int(getattr(import_module(f"agentsignals.cli.{module}".rstrip(".")), function)(options))
     except KeyboardInterrupt:
         print("agentsignals: interrupted; finished work is kept. Run the command again to continue.", file=sys.stderr)
         return 130
