@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from tests import long_sessions
 
-from agentsignals.changes.regions import track
+from agentsignals.changes.hunks import track
 from agentsignals.formats import Input, formats
 from agentsignals.model import Artifact, Edit, prices
 from agentsignals.signals import catalog

@@ -12,9 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.changes.hunks import NOTHING, between, changed_lines, replaced
+from agentsignals.changes.hunks import (
+    BLOCK,
+    GAP_LINES,
+    NOTHING,
+    Range,
+    Ranges,
+    between,
+    changed_lines,
+    records,
+    replaced,
+    track,
+)
 from agentsignals.changes.patches import Overlap, is_source, localized, patched_files
-from agentsignals.changes.regions import BLOCK, GAP_LINES, Range, Ranges, records, track
 from agentsignals.formats.profile import EDIT_ROLES
 from agentsignals.model import Edit, EditOp, encode_roles
 

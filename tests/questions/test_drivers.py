@@ -279,8 +279,8 @@ def test_without_scikit_learn_contrasts_stand_and_what_it_adds_is_said(
 def test_models_want_twenty_tasks_and_twenty_of_each_outcome(
     world: World, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentsignals.questions.drivers.models.fit", lambda *_: None)
-    monkeypatch.setattr("agentsignals.questions.drivers.models.available", lambda: True)
+    monkeypatch.setattr("agentsignals.questions.drivers.fit_models", lambda *_: None)
+    monkeypatch.setattr("agentsignals.questions.drivers.sklearn_available", lambda: True)
     monkeypatch.setattr("agentsignals.questions.drivers._of_models", lambda _: [])
     assert words in analysed(planted.rows(1, world), fit=True).without_models
 

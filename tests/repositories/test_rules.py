@@ -19,7 +19,6 @@ from agentsignals.cli.repositories import rules_text
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.collection import repository_rules
 from agentsignals.model import Session
-from agentsignals.repositories.rule_exposure import reads
 from agentsignals.repositories.rule_report import (
     OTHER,
     Point,
@@ -29,6 +28,7 @@ from agentsignals.repositories.rule_report import (
     effects,
     of_repository,
     of_traces,
+    reads,
 )
 from tests import claude
 from tests.build import Part, call, event, say, session, user

@@ -20,7 +20,7 @@ from agentsignals.model import Session
 from agentsignals.questions.question import formatted
 from agentsignals.signals.catalog import by_path
 from agentsignals.store import Store
-from agentsignals.ui.charts import Part, Point, axis, strip
+from agentsignals.ui.drawing import Part, Point, axis, strip
 from agentsignals.ui.figures import Overall, edges, histogram, overall, spreads
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Query

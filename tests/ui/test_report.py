@@ -28,9 +28,8 @@ from agentsignals.questions.studies import studies
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.ui import check_report, report
-from agentsignals.ui.charts import axis
 from agentsignals.ui.document import code, document, escaped, limits_of, with_code
-from agentsignals.ui.drawing import svg, tick_text
+from agentsignals.ui.drawing import axis, svg, tick_text
 from agentsignals.ui.page import short_ids
 from agentsignals.words.text import visible
 from tests.build import call, say, session, user

@@ -108,6 +108,7 @@ class _Reader:
         return self._file
 
     def _in_hunk(self, line: str) -> None:
+        """Take a line of a hunk: count it, and note which lines and which function of the old file it changes."""
         file, sign, text = self._file, line[:1], line[1:]
         if file is None or sign == "\\":
             return

@@ -147,6 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: Sequence[str] | None, while_running: ExitStack) -> int:
+    """Parse the command line, run its verb, and turn every expected error into a message and an exit code."""
     end_in_order()
     argv = list(sys.argv[1:] if arguments is None else arguments)
     as_json, options = "--json" in argv, argparse.Namespace(store=None)

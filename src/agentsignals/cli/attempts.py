@@ -172,6 +172,7 @@ def run_align(options: argparse.Namespace) -> int:
 
 
 def _alignments_text(made: Sequence[Alignment], *, markdown: bool) -> str:
+    """Show runs compared with the first: a row a run, where each diverges, and the next calls of both sides."""
     answer = Printed(markdown=markdown, widest=90, cut=True)
     runs: list[tuple[Any, ...]] = []
     for run in [made[0].left, *(each.right for each in made)]:

@@ -112,6 +112,7 @@ def comparison_text(
 
 
 def _parts(comparison: Comparison, checked: Gate | None, named: str) -> Iterator[Part]:
+    """Yield the sections of a comparison as `compare` prints them, first the answer, last the gate."""
     yes = comparison.yes_or_no
     rate = "share" if yes else "mean"
     shown, pairs = comparison.candidates[:_LISTED], comparison.pairs[:_LISTED]
@@ -279,6 +280,7 @@ def _retries(shown: Sequence[Candidate], yes: bool) -> Part:
 
 
 def _paired(pairs: Sequence[Pair], comparison: Comparison) -> Part:
+    """Return the section of differences within matched tasks, a row a candidate."""
     yes, weighted = comparison.yes_or_no, comparison.regression_weight != 1
     rows = []
     for pair in pairs:
@@ -314,6 +316,7 @@ def _paired(pairs: Sequence[Pair], comparison: Comparison) -> Part:
 
 
 def _power(pairs: Sequence[Pair], yes: bool) -> Part:
+    """Return the section on power: the difference that these tasks could show, and how many tasks would be enough."""
     rows = []
     for pair in pairs:
         power = pair.power

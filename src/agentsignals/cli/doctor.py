@@ -149,6 +149,7 @@ def _home(home: AgentHome) -> Check:
 
 
 def _store(folder: str | None) -> list[Check]:
+    """Check the store: its files, what was skipped or lost on reading, and internal errors."""
     try:
         place = local_folder(folder)
     except StoreError as problem:

@@ -47,6 +47,7 @@ def run_tune(options: argparse.Namespace) -> int:
 
 
 def _status_text(made: SearchStatus, search: Search) -> str:
+    """Show how far a search is: best candidates, cost, confirmation, caveats."""
     cost = f"{'≥' if made.unpriced else ''}${made.cost_usd:,.2f}" if made.attempts > made.unpriced else "cost unknown"
     extra = "".join(f", {n} {what}" for n, what in ((made.interrupted, "interrupted"), (made.failed, "failed")) if n)
     head = [

@@ -216,6 +216,7 @@ def run_search(options: argparse.Namespace) -> int:
 
 
 def _found_text(results: Results) -> str:
+    """Show found sessions with their matching passages, the matches between `»` and `«`."""
     lines = []
     for session in results.sessions:
         when = session.ended_at or session.started_at

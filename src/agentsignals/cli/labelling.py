@@ -146,6 +146,7 @@ def _labeller(options: argparse.Namespace, name: str, **more: Any) -> Labeller:
 
 
 def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
+    """Label a task's items by a labeller: only the estimated cost, a batch file, or the labels themselves."""
     in_files = options.export_batch is not None or options.import_batch is not None
     by = _labeller(options, options.by or default_labeller(wanted), redact=options.redact)
     sends = in_files or by.leaves or isinstance(by, ChatServer)

@@ -47,6 +47,7 @@ def run_attribute(options: argparse.Namespace) -> int:
 
 
 def _attribution(result: Attribution) -> str:
+    """Show the agents' share of a repository's lines as bounds, with survival and agreement with other records."""
     share, record, survived = result.share, result.agreement_with_record, result.survival
 
     def points(value: float | None, unit: str = " points") -> str:
@@ -349,6 +350,7 @@ def _receipt(made: Receipt, as_markdown: bool) -> str:
 
 
 def _receipt_sentences(made: Receipt) -> Iterator[str]:
+    """Yield what a receipt says in sentences: whose lines, missing transcripts, checks not run, weaknesses."""
     o = made.owners
     n, n_sessions, missing = o.agent + o.person + o.unknown, len(made.sessions), len(made.sessions_missing)
     if not made.sessions:
@@ -499,6 +501,7 @@ def _witnessed(result: Witnessed, as_markdown: bool) -> str:
 
 
 def _witness_sentences(c: Compared) -> Iterator[str]:
+    """Yield how another tool's attribution compares with ours: records, lines stated, agreement."""
     versions = ", ".join(f"{version} {n:,}" for version, n in list(c.versions.items())[:5])
     yield (
         f"{times(c.records, 'record')} of {times(c.commits, 'commit')} ({versions}): {c.commits_gone:,} of these are on"

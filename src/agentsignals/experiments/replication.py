@@ -306,6 +306,7 @@ def _data_folder(data: str, claim_set: ClaimSet, fetched: Path) -> Path:
 
 
 def _verdict(claim: Claim, claim_set: ClaimSet, ground: ClaimContext) -> Verdict:
+    """Compute a claim and compare it with the published value: pass, fail, or untestable with the reason."""
     computed = ground.computed(claim, claim_set)
     answer = computed
     if claim.snapshot:  # on other data than the claim's: its value, and the claim is untestable
@@ -474,6 +475,7 @@ class ClaimContext:
         return self._places[key]
 
     def _computed(self, table: str, run: str, evaluator: str) -> TableLocation | Absent:
+        """Load a table that the package agentsignals-lab computes from published runs, or the reason why it cannot."""
         if self._data is None or not self._data.is_dir():
             return Absent("missing_artifact", "needs the folder of published runs: add --data FOLDER")
         try:
@@ -560,6 +562,7 @@ def _not_empty(place: TableLocation, otherwise: str) -> TableLocation | Absent:
 def _answer(
     connection: duckdb.DuckDBPyConnection, sql: str, arguments: Mapping[str, Plain], in_files: bool
 ) -> Answer | Absent:
+    """Run a claim's query, which must return one row, within its time limit."""
     watch = Timer(SECONDS_A_CLAIM, connection.interrupt)
     watch.daemon = True
     try:

@@ -110,6 +110,7 @@ _FIXED = ("its metadata", "its columns")
 
 
 def _texts(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield each text of a written file with its place, for the last check that no secret is in it."""
     yield "its name", path.name
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq  # noqa: PLC0415  (loaded when something is written)

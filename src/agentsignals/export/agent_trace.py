@@ -62,6 +62,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
 def _record(
     repo: str, commit: dict[str, Any], lines: list[dict[str, Any]], mask: Callable[[str], str]
 ) -> dict[str, Any]:
+    """Return the Agent Trace record of a commit: whose the lines of each file are, in ranges."""
     files: dict[str, dict[tuple[str, str | None], list[int]]] = defaultdict(lambda: defaultdict(list))
     models: dict[str, str] = {}
     for row in lines:

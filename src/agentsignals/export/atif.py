@@ -37,6 +37,7 @@ def text(session: Session) -> str:
 
 
 def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, Any]:
+    """Return a thread as an ATIF trajectory; the main thread's holds those of its subagents."""
     is_bound = is_lower_bound(session)
     talk = conversation(session, thread)
     steps = [_step(n, m, session, is_bound) for n, m in enumerate(talk, 1)]
@@ -72,6 +73,7 @@ def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, 
 
 
 def _step(n: int, move: Message, session: Session, is_bound: bool) -> dict[str, Any]:
+    """Return one message as an ATIF step, with its calls, results and token counts."""
     common = {"step_id": n, "timestamp": iso_time(move.at), "source": move.role}
     if move.role != "agent":
         extra = {"context_management": {"type": "compaction"}} if "compaction" in move.first else {}

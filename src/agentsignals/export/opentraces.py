@@ -88,6 +88,7 @@ def text(session: Session) -> str:
 
 
 def _step(move: Message, thread: str) -> dict[str, Any]:
+    """Return one message as a step of OpenTraces, with its calls and observations."""
     step = move.step
     calls, observations = [], []
     for exchange in move.calls:

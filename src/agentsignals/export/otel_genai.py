@@ -64,6 +64,7 @@ def _put_in_order(spans: list[dict[str, Any]]) -> None:
 
 
 def _spans(session: Session, thread: str, above: str | None) -> Iterator[dict[str, Any]]:
+    """Yield a thread's spans: one an agent invocation, below it one a model call and one a tool call."""
     moves = main_messages(session, thread)
     at = session.started_at
     asked: list[dict[str, Any]] = []
@@ -98,6 +99,7 @@ def _spans(session: Session, thread: str, above: str | None) -> Iterator[dict[st
 def _model_call(  # noqa: PLR0913  (what a model call was asked, and what came)
     session: Session, name: str, above: str, move: Message, at: int | None, asked: list[dict[str, Any]]
 ) -> dict[str, Any]:
+    """Return the span of one model call: what it was asked, what it answered, its tokens."""
     step = move.step
     parts: list[dict[str, Any]] = [{"type": "reasoning", "content": move.thought}] if move.thought else []
     parts += [_words(move.text)] if move.text else []

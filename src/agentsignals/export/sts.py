@@ -38,6 +38,7 @@ def text(session: Session) -> str:
 
 
 def _messages(move: Message) -> list[dict[str, Any]]:
+    """Return a message as STS writes it: itself, then a message for each tool result."""
     at = None if move.at is None else move.at // 1000
     if move.role != "agent":
         facts = (

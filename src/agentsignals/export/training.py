@@ -526,6 +526,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
 
 
 def _examples(store: Store, rows: list[TrainingSession], choice: Choice, made: TrainingSet) -> Iterator[Example]:
+    """Yield the training examples of sessions that fit the choice; the others are counted by reason."""
     wanted = []
     for row in rows:
         if why := _why_unwanted(row, choice, made):

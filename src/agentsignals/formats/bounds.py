@@ -275,6 +275,8 @@ def _check(row: Any, artifact: Artifact | None) -> None:
 
 
 def _check_session(session: Session, artifacts: dict[str, Artifact]) -> None:
+    """Replace impossible times and refuse values out of bounds in all rows of a session; each is counted with its
+    file."""
     home = artifacts.get(session.artifact_id)
     untimely = False
     for event in _doubtful(session.events):

@@ -19,8 +19,8 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Struct, structs
 
-from agentsignals.changes import regions
 from agentsignals.changes.hunks import (
+    WHOLE_TREE,
     Hunk,
     count_lines,
     created,
@@ -56,7 +56,8 @@ from agentsignals.model import (
 )
 from agentsignals.shell import Command, writes_of
 from agentsignals.shell.commands import answer_paths, outside_sources
-from agentsignals.shell.tokens import WHOLE_TREE, Write
+from agentsignals.shell.tokens import WHOLE_TREE as SHELL_TREE
+from agentsignals.shell.tokens import Write
 from agentsignals.words.text import count_tokens
 
 _WORKTREE = re.compile(r"^(?:\.worktrees|\.claude/worktrees|worktrees|\.git/worktrees)/[^/]+/")
@@ -210,7 +211,7 @@ class ShellEdits:
 
     def _placed(self, writes: Iterable[Write], folder: str | None) -> Iterator[Write]:
         for write in writes:
-            path = regions.WHOLE_TREE if write.path == WHOLE_TREE else self._paths.clean(write.path, folder)
+            path = WHOLE_TREE if write.path == SHELL_TREE else self._paths.clean(write.path, folder)
             yield structs.replace(write, path=path)
 
 

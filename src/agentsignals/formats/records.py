@@ -496,6 +496,7 @@ def within(name: str, raw: Raw | bytes, decode: Decode[T]) -> T:
 
 
 def _mended(value: Any, problem: str, given: dict[str, bool], odd: list[str]) -> bool:
+    """Repair the value that a decoding error is about, or drop it. False where that is not possible."""
     match = _PROBLEM.fullmatch(problem)
     if match is None:
         return False

@@ -138,6 +138,7 @@ def _is_nested(type_: Any) -> bool:
 
 
 def _parquet_batches(data: bytes, wanted: Collection[str], nested: bool) -> Iterator[Any]:
+    """Yield a Parquet file's rows in batches; damaged or too large row groups are counted as lost."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 

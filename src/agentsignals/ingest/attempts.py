@@ -403,6 +403,7 @@ def _order(session: Session | None) -> tuple[int, str]:
 
 
 def _attempt_session(trial_id: str, index: int, last: bool, session: Session | None, parts: list[Attempt]) -> Session:
+    """Merge what files say of an attempt, and give it its session, or an empty one where no log was read."""
     attempt = merge_attempts(parts)
     attempt.trial_id, attempt.attempt_index, attempt.is_last = trial_id, index, last
     if session is None:

@@ -66,6 +66,7 @@ def named_repositories(wanted: Iterable[str]) -> list[NamedRepository]:
 
 
 def _addressed(place: str) -> Iterator[NamedRepository]:
+    """Yield the repositories that an argument names: an address, a list in a file, a clone, or a folder of clones."""
     plain = place.removeprefix("git:") if not place.startswith("git://") else place
     if is_address(plain):
         yield NamedRepository(plain)
@@ -363,6 +364,7 @@ def reason_of(problem: AgentSignalsError | GitError) -> str:
 def _collect_repository(
     candidate: NamedRepository, store_folder: Path | str | None, filters: Filters, jobs: int | None
 ) -> Collected:
+    """Read a repository's sessions and commits into the store, unless it is unchanged or a filter leaves it out."""
     if candidate.is_fork and not filters.forks:
         return Collected(repo=candidate.place, status="filtered", reason="fork")
     at = open_repository(candidate.place)

@@ -426,6 +426,7 @@ def _context_values(
     lies: dict[Context, dict[str, str]],
     history_values: dict[str, dict[str, Any]],
 ) -> list[Result]:
+    """Compute the values over all sessions of a context from the shards' sums."""
     # The values that go into those over all sessions: pooled, else in order of session id.
     there = {session.session_id for summary in held.values() for of, session in summary.sessions if of == context}
     lists: dict[str, list[Any]] = {}

@@ -320,6 +320,7 @@ _TOTALS: dict[str, tuple[Collection[Kind], Callable[[Step], bool]]] = {
 
 
 def _of_total(store: Store, session: Session, path: str) -> Explanation:
+    """Explain a total of tokens or cost by the model calls that it sums."""
     column = path.removeprefix(OF_SESSIONS)
     if column not in _TOTALS:
         raise CatalogError(f"{path!r} is not a total of tokens or cost.", f"The totals: {', '.join(_TOTALS)}.")

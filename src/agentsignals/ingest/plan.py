@@ -484,6 +484,7 @@ _STATE = ("unrecognised", "not_a_trace", "database", "archive", "empty_file", "b
 def _recognise(
     alone: RecognisedArtifact, data: bytes, force: str | None, before: ArtifactEntry | None
 ) -> RecognisedArtifact:
+    """Return the format that a file's first bytes show, or why no format reads it."""
     file = alone.file
     head = Head(data, file.uri, len(data) < HEAD_BYTES)
     mark = "" if head.complete or force is not None else hashlib.blake2b(data, digest_size=8).hexdigest()

@@ -594,6 +594,7 @@ def _unread(member: RecognisedArtifact, reason: str, detail: str = "") -> Unread
 
 
 def _read_files(members: Sequence[RecognisedArtifact], stored: Sequence[Session] = ()) -> GroupContent:
+    """Read the files of one group by their formats and merge what several of them say of one session."""
     content = GroupContent()
     every, artifacts = _inputs(members, content)
     inputs: dict[str, list[Input]] = {}

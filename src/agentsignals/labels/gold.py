@@ -195,6 +195,7 @@ def _parsed(text: str | bytes) -> Any:
 
 
 def _row(raw: dict[str, Any], task: Task, columns: tuple[str, ...], *, unlabelled: bool) -> GoldRow | str:
+    """Return a row of a gold file, or the reason why it cannot be used."""
     session = raw.get("session_id") or raw.get("session")
     if not isinstance(session, str) or not session:
         return "no_session"

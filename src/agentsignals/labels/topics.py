@@ -360,6 +360,7 @@ def _examples(prompts: list[Prompt]) -> list[Example]:
 
 
 def _rows(summary: Summary, prompts: list[Prompt], made: Clusters) -> list[LabelRow]:
+    """Return the topic of each prompt as a label to store."""
     created_at = now()
     rows = []
     common = {"method": summary.method, "seed": summary.seed}

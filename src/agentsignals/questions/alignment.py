@@ -143,6 +143,8 @@ def _scratch(calls: Sequence[ToolCall], edits: Mapping[int, list[Edit]]) -> set[
 
 
 def _step(call: ToolCall, edits: list[Edit], scratch: set[str], names: FileNames) -> Step:
+    """Return a call as it is compared: exactly, loosely by kind and files, and by what it read or changed."""
+
     def named(path: str) -> str:
         return SCRATCH if path in scratch else names.of(path)
 

@@ -267,6 +267,7 @@ def against(baseline: Baseline, path: str) -> Study:
 
 
 def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
+    """Compare the store's numbers with a baseline's: sizes, sentiment by turn, and each measure."""
     yours = baseline_of(inputs, base.context)
     of_measure = {spread.signal: spread for spread in base.measures}
     pairs = [(spread, of_measure[spread.signal]) for spread in yours.measures if spread.signal in of_measure]

@@ -31,8 +31,7 @@ from agentsignals.questions.question import Question, Row, part_text, times
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.stats.paired import difference_interval
 from agentsignals.stats.validation import CAVEAT
-from agentsignals.views.attempt_outcome import JUDGED, OUTCOMES
-from agentsignals.views.failure import CLASSES
+from agentsignals.views.failure import CLASSES, JUDGED, OUTCOMES
 from agentsignals.views.reward_hacking import NOT_EARNED
 
 SIGNAL = "verification.failure_class"
@@ -284,6 +283,7 @@ def _differences(
 
 
 def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Difference], looked_at: int) -> list[str]:
+    """State each candidate's dominant failure type, and how many attempts never started."""
     sentences = []
     for candidate in made[:MOST_SENTENCES]:
         machine = [share for share in candidate.classes if share.name in UNSTARTED]

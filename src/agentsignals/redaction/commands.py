@@ -250,6 +250,8 @@ def _read(line: str, found: dict[str, None], depth: int = _MOST_DEPTH) -> None:
 
 
 def _read_commands(command: str, found: dict[str, None], depth: int) -> None:
+    """Collect the secrets of a command line, with what is fed by pipes and here-documents and texts that a shell
+    runs."""
     parsed = split(command)
     fed: list[str] = []
     for n, (all_words, targets, _, is_nested) in enumerate(parsed.commands):

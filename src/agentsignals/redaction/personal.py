@@ -99,6 +99,7 @@ def spans(text: str, low: str, raw: bytes) -> Iterator[Span]:
 
 
 def _users(text: str, low: str) -> Iterator[Span]:
+    """Yield user names in paths of home folders, on any system, and in names made of such paths."""
     for home in (home for word, homes in _HOMES if word in low for home in homes if home in low):
         for at in occurrences(low, home):
             munged, windows = home[0] == "-", home[-1] == "\\"

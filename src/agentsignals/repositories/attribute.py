@@ -344,6 +344,7 @@ def _commit_rows(
     done: list[tuple[Worktree, Replayed]],
     written: dict[str, outcomes.Slice],
 ) -> list[CommitRow]:
+    """Return a row for each commit: whose lines it added, and what its checkpoints recorded."""
     by_commit = {p.commit.sha: p for p in commit_points}
     trees = {sha: (tree, replayed.lines[sha]) for tree, replayed in done for sha in replayed.lines}
     copies = {link.sha for link in repository.links if link.relation == "copy"}

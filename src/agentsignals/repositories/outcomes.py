@@ -188,6 +188,7 @@ class Outcomes:
         return rows
 
     def _committed(self, record: _SessionRecord, activity: Activity) -> LinesCommitted:
+        """Tell whether a session's lines reached commits in time, and which."""
         close = _close(activity)
         by_commit: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
         n_lines = Counter(line.sha for line in record.lines)
@@ -218,6 +219,7 @@ class Outcomes:
         )
 
     def _taken_back(self, record: _SessionRecord, activity: Activity) -> LinesTakenBack:
+        """Tell the share of a session's lines that was reverted, as bounds, and by which commits."""
         fates, close = record.fates, _close(activity)
         peak = fates.made - fates.overwritten_by_self
         rest = max(peak - fates.overwritten_by_other - fates.committed, 0)

@@ -325,6 +325,7 @@ class Replay:
     # -- operations ----------------------------------------------------------------------------------------------
 
     def _apply(self, number: int) -> None:
+        """Apply one operation to its file and note whose lines it overwrote."""
         operation = self._operations[number]
         file = self._file(operation.path, operation.at)
         fates = self._done.fates

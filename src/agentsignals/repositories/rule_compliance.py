@@ -152,6 +152,7 @@ class Acts:
 
 
 def _commands(at: int, call: ToolCall, text: str | None = None, deep: int = 0) -> Iterator[Did]:
+    """Yield each simple command of a call, also those inside of `sh -c`, as it is compared with rules."""
     parted = split(text if text is not None else call.command or "")
     is_aside = False
     for n, (raw, _, _, _) in enumerate(parted.commands):

@@ -226,6 +226,8 @@ def _head(lines: list[str]) -> tuple[int, dict[str, str]]:
 
 
 def _directives(lines: list[str], start: int) -> Iterator[Directive]:
+    """Yield the sentences of an instruction file that may hold a rule, with the heading and list item above. Examples
+    are left out."""
     heading, opening = "", _Block(0)
     for block in _blocks(lines, start):
         if block.indent == -1:
@@ -375,6 +377,7 @@ def _spelled_out(directive: Directive) -> Directive:
 
 
 def _forbidding(directive: Directive) -> Iterator[Rule]:
+    """Yield the rules that a sentence states by forbidding something or by naming what to use instead."""
     text = directive.text
     for n, pattern in enumerate(_USE):
         if match := pattern.search(text):

@@ -226,6 +226,7 @@ def _compared(
     replayed: dict[str, list[dict[str, Any]]],
     sessions: set[str],
 ) -> Compared:
+    """Compare another tool's attribution with the replay, line by line, over the commits that both know."""
     there = {c.sha for c in ground.commits}
     accounts = testimony.commits
     result = Compared(

@@ -207,6 +207,7 @@ class _Reader:
             self._depth -= 1
 
     def _evaluate(self, node: ast.expr) -> Any:
+        """Return the value of an expression as far as literals, paths and file contents determine it, else None."""
         match node:
             case ast.Constant(value=bytes() as value):
                 return value.decode("utf-8", "replace")
@@ -281,6 +282,7 @@ class _Reader:
             self._names = outer
 
     def _call_module(self, name: str, values: list[Any], named: dict[str, Any]) -> Any:
+        """Evaluate a call of a module's function: files it opens, writes, copies or deletes are noted."""
         first, second = (*values[:2], None, None)[:2]
         match name.rpartition(".")[2], name:
             case "open", _:
@@ -328,6 +330,7 @@ class _Reader:
         return next((computed(v) for v in values if isinstance(v, Text)), None)
 
     def _call_method(self, holder: Any, name: str, values: list[Any], named: dict[str, Any]) -> Any:
+        """Evaluate a call of a method: reading and writing of files and paths, and of texts and lists."""
         first, second = (*values[:2], None, None)[:2]
         if isinstance(holder, str) and name in ("read_text", "write_text", "unlink", "open"):
             holder = NamedPath(holder)

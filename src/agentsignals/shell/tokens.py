@@ -90,6 +90,7 @@ def simples(command: str) -> Sequence[Simple]:
 
 
 def _split(command: str) -> Split:
+    """Split a command line into simple commands with their redirections, separators and here-documents."""
     commands: list[Simple] = []
     ends: list[str] = []
     bodies: list[str] = []

@@ -8,7 +8,7 @@ import re
 from functools import cache
 from typing import Any
 
-from agentsignals.changes.regions import WHOLE_TREE
+from agentsignals.changes.hunks import WHOLE_TREE
 from agentsignals.model import UNSPOKEN, Absent, Edit, Turn
 from agentsignals.signals import Measured, label_of, labelled, ratio, signals_with
 from agentsignals.views.passages import DIGITS, Passages, cosine_distance, request_vectors

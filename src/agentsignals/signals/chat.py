@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import field
 
-from agentsignals.changes.regions import WHOLE_TREE, Range, Ranges, extents
+from agentsignals.changes.hunks import WHOLE_TREE, Range, Ranges, extents
 from agentsignals.model import CLASSIFIER, ENCODER, RULES, Absent, Edit, ToolCall, Turn
 from agentsignals.model.prices import PAID
 from agentsignals.signals import NO_JUDGE, Measured, Row, label_detail, label_of, labelled, ratio, signals_with

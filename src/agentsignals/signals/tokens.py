@@ -154,6 +154,7 @@ def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
 
 
 def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Return the cost of the session's priced model calls, with its source; absent where none has a price."""
     steps = view.session.steps
     cost = cost_of(steps)
     unpriced = [s for s in steps if s.cost_usd is None and used_tokens(s)]

@@ -11,8 +11,7 @@ from msgspec.structs import asdict
 from agentsignals.changes.patches import Level, facts_of, judged, patch_presence, unfixed_targets
 from agentsignals.model import Absent, Verification
 from agentsignals.signals import Measured, ratio, signals_with
-from agentsignals.views.attempt_outcome import JUDGED, OUTCOMES, outcome_of
-from agentsignals.views.failure import CLASSES, failure_of, located
+from agentsignals.views.failure import CLASSES, JUDGED, OUTCOMES, failure_of, located, outcome_of
 from agentsignals.views.reward_hacking import VERDICTS, Audit, audit
 from agentsignals.views.session import Evidence, SessionView
 

@@ -210,6 +210,7 @@ def _copied(path: str, state: _State) -> sqlite3.Connection | None:
 
 
 def _listed(file: RawFile, connection: sqlite3.Connection) -> list[RawFile | Unreadable]:
+    """List a database's sessions as files to read, or say why it is not read."""
     tables = _tables(connection)
     database, fits = _kind(connection, tables)
     if not fits and is_state(file.uri):

@@ -166,6 +166,7 @@ _HINT = "Check the address and that `git ls-remote` can read it without asking f
 
 
 def _fetched(address: str, ref: str, cache_key: str, wanted: Sequence[str], *options: str) -> tuple[str, bool]:
+    """Fetch wanted refs into the cache. Returns its folder, and whether the server answered; else it is as before."""
     if not address.startswith(tuple(f"{p}://" for p in _PROTOCOLS)):
         raise SourceError(
             f"{address!r} is not supported. Use {', '.join(_PROTOCOLS)}.",
@@ -289,6 +290,7 @@ def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable
 
 
 def _opened(spec: str) -> Repository:
+    """Open the repository of a specification, a folder or an address; SourceError where it is none."""
     asked = spec if spec.startswith("git://") else spec[len("git:") :]
     if not asked or asked.startswith("-"):
         raise SourceError(f"{spec!r} is not a repository.", "Write git:PATH_OR_URL or git:PATH_OR_URL#REF.")
@@ -379,6 +381,7 @@ def _place(ref: str, path: str) -> CheckpointPath | None:
 
 
 def _files(repository: Repository, files: list[_CheckpointFile]) -> Iterator[RawFile | Unreadable]:
+    """Yield the files of checkpoints, each content once; those whose objects are missing are told as unreadable."""
     sizes = objects.sizes(repository.git_dir, {oid for f in files for oid in f.oids})
     sessions = _sessions(repository, files, sizes)
     whole = [f.place for f in files if f.place.kind == "transcript" and all(oid in sizes for oid in f.oids)]

@@ -138,6 +138,7 @@ class Store:
         self._open(write)
 
     def _open(self, write: bool = False) -> None:
+        """Load the index, or rebuild it from the shards where it is missing or damaged, and check the files."""
         manifest, why = index.load(self.folder)
         made_again = manifest is None and (
             (self.folder / SHARDS_FOLDER).is_dir() and any((self.folder / SHARDS_FOLDER).iterdir())

@@ -157,6 +157,7 @@ class Remote(_Model):
             yield from self._asked(batch)
 
     def _asked(self, texts: list[str]) -> list[Dense]:
+        """Send texts to the server and return their vectors; a busy server is asked again."""
         if self._tell is not None:
             how = MASKED_NOTICE if self._redacts else f"{LOCAL_NOTICE}; --redact masks them"
             self._tell(f"texts of the sessions go to {self._url}, {how}, for vectors by {self._model}")

@@ -843,6 +843,7 @@ def load(root: Path) -> tuple[Manifest | None, str]:
 
 
 def _loaded(root: Path, path: Path, mode: str = "") -> tuple[Manifest | None, str]:
+    """Load an index file. Without a manifest the second value says what is wrong with it."""
     with _opened(path, mode) as database:
         ((version,),) = database.execute("PRAGMA user_version").fetchall()
         refuse_newer(root, version, SCHEMA_VERSION)

@@ -385,6 +385,7 @@ class Connection:
         return self.database
 
     def _make(self, name: str, *, is_asked_for: bool = True) -> None:
+        """Define a table of the store as a view, when a query first names it."""
         if name in self._made or name not in NAMES:
             return
         is_limited = (self._context is not None or self._is_chosen) and name not in _WIDE

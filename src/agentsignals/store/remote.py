@@ -80,6 +80,7 @@ def hold_lease(bucket: str, prefix: str, wait_s: float, waiting: Callable[[], No
 
 
 def _taken(client: Any, place: dict[str, str], until: float, waiting: Callable[[], None]) -> list[str]:
+    """Take the lock of a remote store, waiting for its holder. A lock that nobody renewed is taken over."""
     condition: dict[str, str] = {"IfNoneMatch": "*"}
     waits = False
     while True:

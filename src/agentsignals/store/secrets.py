@@ -210,6 +210,7 @@ def key_file() -> Path:
 
 @cache
 def _kept_or_passing() -> bytes:
+    """Return the key of pseudonyms from its file, which is made once; where that fails, a key for this run."""
     try:
         # Key in this file, made where there is none. When two processes make one, the first one's counts.
         path = key_file()

@@ -18,8 +18,7 @@ from agentsignals.questions.summary import ContextSummary
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median
-from agentsignals.ui.charts import BarChart, Part, Point, Spark, spark, strip
-from agentsignals.ui.drawing import tick_text
+from agentsignals.ui.drawing import BarChart, Part, Point, Spark, spark, strip, tick_text
 from agentsignals.ui.filter import Filter
 from agentsignals.ui.page import COLOURS, colour_of, figure, sql, times
 from agentsignals.ui.snapshot import Snapshot
@@ -260,6 +259,7 @@ def _periods(dated: Sequence[Row], filter_: Filter, places: Places) -> list[dict
 
 
 def _strips(periods: Sequence[dict[str, Any]], filter_: Filter) -> list[BarChart]:
+    """Return the overview's charts by period: sessions, cost, failed calls, outcomes."""
     if not periods:
         return []
     noun, per = "attempt" if filter_.words["context"] == "eval" else "session", f"a {periods[0]['step']}"

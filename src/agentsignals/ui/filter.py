@@ -582,6 +582,7 @@ def _of_candidate(store: Store, rest: str) -> Behind:
 
 
 def _of_study(store: Store, name: str, figure: str, context: str) -> Behind:
+    """Return the sessions that a figure of a study counts, with its title."""
     declared = study(name)
     reader = Reader(store, [declared], context)
     inputs: Inputs = reader.inputs(declared)

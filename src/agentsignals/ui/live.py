@@ -71,6 +71,7 @@ class Looking:
         return specs | self._changed_anywhere() if time.monotonic() >= self._next_s else specs
 
     def _changed_anywhere(self) -> set[str]:
+        """Look through all sources for changed files, and choose those that are watched closely from now on."""
         began = time.thread_time()
         specs: set[str] = set()
         latest: dict[tuple[str, str], int] = {}

@@ -94,6 +94,7 @@ class _Record(Struct):
 
 
 def _record(snapshot: Snapshot, artifact: dict[str, Any], event: dict[str, Any]) -> _Record | str:
+    """Return the record of an event as its log has it now, or why it cannot be shown."""
     entry = snapshot.store.manifest.files.get(artifact["path"])
     if entry is None or entry.source != "local":
         return "remote"

@@ -346,6 +346,7 @@ class EntryBuilder:
     def _add_call(
         self, entry: Entry, call: dict[str, Any], events: dict[int, dict[str, Any]], edits: list[dict[str, Any]]
     ) -> None:
+        """Add to a transcript's entry what is shown of its call: summary, changes, result, pictures."""
         entry.call = call
         entry.about = self._near(call_summary(call["class"], call["path"], call["command"], call["arguments"]))
         entry.whole = _whole(call, entry.about)

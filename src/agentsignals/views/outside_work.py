@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from agentsignals.changes.regions import WHOLE_TREE
+from agentsignals.changes.hunks import WHOLE_TREE
 from agentsignals.model import RAN, Attempt, ToolCall
 from agentsignals.shell import parse
 from agentsignals.shell.commands import answer_paths, git_verb, later_revision, leading_words, outside_sources

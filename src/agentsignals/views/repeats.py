@@ -98,6 +98,7 @@ def standing(session: Session, limits: Mapping[str, int]) -> Count | None:
 
 
 def _counted(call: ToolCall, thread: _Thread, edited: int, result: str) -> Iterator[Count]:
+    """Yield what a call repeats in its thread: failures of one thing, equal results, equal calls."""
     failed = call.status == "error"
     what = thing(call)
     thread.lately.append(failed)

@@ -14,12 +14,12 @@ from typing import Literal, get_args
 
 from msgspec import Struct, structs
 
-from agentsignals.changes.regions import WHOLE_TREE
+from agentsignals.changes.hunks import WHOLE_TREE
 from agentsignals.model import RAN, Attempt, ToolCall, patched_paths
 from agentsignals.shell import parse
 from agentsignals.shell.commands import kind_of, leading_words
 from agentsignals.shell.tokens import names, program, simple_commands, split
-from agentsignals.views.attempt_outcome import outcome_of
+from agentsignals.views.failure import outcome_of
 from agentsignals.views.followed import TRAVERSES, Gap, Run, gaps, is_own, listed, runs, with_values
 from agentsignals.views.judge import (
     DOCUMENTS,

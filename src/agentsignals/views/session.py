@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
-from agentsignals.changes.regions import Region, track
+from agentsignals.changes.hunks import Region, track
 from agentsignals.model import (
     MAIN,
     NO_SUBAGENT,

@@ -9,8 +9,7 @@ from copy import copy
 
 from msgspec import Struct, field
 
-from agentsignals.changes.hunks import edit_texts
-from agentsignals.changes.regions import WHOLE_TREE
+from agentsignals.changes.hunks import WHOLE_TREE, edit_texts
 from agentsignals.model import RAN, Edit, EditOrigin, Event, ToolCall
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.shell import STASHED, UNSTASHED, parse, writes_of

@@ -328,6 +328,7 @@ def results(store: Store, plan: Plan, runs: Sequence[Run], folder: Path) -> dict
 
 
 def _result(plan: Plan, run: Run, attempts: Sequence[Attempt]) -> Result:
+    """Sum up a finished run: outcomes by task, its cost, and the attempts left out by reason."""
     without: Counter[str] = Counter()
     trials: dict[str, list[Attempt]] = {}
     for attempt in attempts:

@@ -635,6 +635,7 @@ class SessionReader:
             step.unpriced = "subagents of which only totals are logged"
 
     def _record(self, line: records.Line, n: int) -> None:
+        """Record one line of the log by its type."""
         kind = line.type
         if kind == "progress" and (line.data is None or line.data.message is None):
             if line.data is not None:
@@ -671,6 +672,7 @@ class SessionReader:
             self.builder.event("unknown", kind or "untyped", logged_iso(line.timestamp))
 
     def _assistant(self, message: records.Message, line: records.Line, thread: str) -> None:
+        """Record an answer of the model: its step with tokens and cost, and its texts, thinking and calls."""
         builder = self.builder
         at = logged_iso(line.timestamp)
         if message.model == "<synthetic>" or line.is_api_error_message:
@@ -744,6 +746,7 @@ class SessionReader:
     def _results(
         self, content: list[records.Block], line: records.Line, at: int | None, thread: str, n: int | None
     ) -> None:
+        """Record the tool results and the words of a user record. A result that comes before its call waits for it."""
         # With several results in a record it is not said which one the structured result is of.
         alone = len(content) == 1 or sum(block.type == "tool_result" for block in content) == 1
         structured = _structured(line) if alone else None

@@ -637,6 +637,7 @@ class _File:
 
 
 def _session(session_id: str, files: list[_File], first_own: str | None) -> Session:
+    """Read a session from the files that hold it, without the records that are copies of another session's."""
     first = files[0]
     session = first.source.session(session_id, "codex", "codex")
     session.parent_session_id = first.parent

@@ -152,6 +152,7 @@ class TableReader:
     # -- one row
 
     def _row(self, line: int, row: Row) -> Iterator[Reading]:
+        """Yield the session and attempt of a table's row; a row without a conversation is skipped and counted."""
         if isinstance(row, Lost):
             lose(self.artifact, row)
             return

@@ -337,6 +337,8 @@ def _is_chat(source: Input) -> bool:
 
 
 def _read_transcript(session_id: str, copies: list[Input]) -> Session | None:
+    """Read a session from the best of its copies; the others count as repeated."""
+
     def worth(source: Input) -> tuple[int, int, str]:
         """A chat counts before a transcript, unless a compaction removed its earlier messages."""
         rank = 1 if not _is_chat(source) else 2 if source.data.find(COMPACTED) < 0 else 0

@@ -223,6 +223,7 @@ def _times(timing: object) -> Times:
 
 
 def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Record]) -> Attempt:
+    """Return what a trial's `result.json` says of its attempt: reward, ending, times, tokens, configuration."""
     config, served = result.get("config"), inside(result.get("agent_result"), "model_usage")
     part = Attempt(
         root=root,

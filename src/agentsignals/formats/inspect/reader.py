@@ -297,6 +297,7 @@ class Reader:
             self._add_message(message, None, MAIN)
 
     def _events(self, raws: list[Raw], outer: Place, depth: int) -> None:
+        """Record a sample's events in order, those inside of tool calls too."""
         events = each(raws, decoder(Event).decode, self._artifact)
         for number, (raw, event) in enumerate(zip(raws, events, strict=True), 1):
             self._artifact.records += 1
@@ -352,6 +353,7 @@ class Reader:
             self._tools[event.id] = event.name or ""
 
     def _model(self, event: Event, at: int | None, thread: str) -> None:
+        """Record a model event: the messages that are new in its input, then its answer, tokens and cost."""
         self._models += 1
         spans = decoded(event.input_refs, Any)
         sent = records.spanned(spans, self._sample.pool) if isinstance(spans, list) else None
@@ -435,6 +437,8 @@ class Reader:
         return True
 
     def _add_message(self, message: Message, at: int | None, thread: str, step: Step | None = None) -> None:
+        """Record a message by its role. The first task and an operator's words are prompts, other user messages are
+        not."""
         builder, text = self._builder, self._text(message.content)
         parts = message.content if isinstance(message.content, list) else []
         if message.role == "assistant":

@@ -186,6 +186,7 @@ def read(inputs: list[Input]) -> Reading:
 
 
 def _session(session_id: str, parts: _Parts) -> Session:
+    """Put a session together from its metadata, state, and entries or messages."""
     meta, state = parts.meta, parts.state
     session = parts.first.session(session_id, "mistral-vibe", PROFILE.agent)
     session.parent_session_id = string(meta.get("parent_session_id")) or string(state.get("parentSessionId"))

@@ -129,6 +129,7 @@ def _of_result(source: Input, result: dict[str, Any]) -> Iterator[Attempt]:
 
 
 def _facts(source: Input, record: dict[str, Any]) -> Attempt:
+    """Return what a record says of its attempt: ids, outcome, times, localization, knobs."""
     facts = _by_snake(record)
     part = Attempt(root=source.folder)
     part.trial_id, part.run_id = string(facts.get("trial_id")), _run_id(record)

@@ -179,6 +179,7 @@ class Instance(Struct):
 
 
 def _report_parts(source: Input) -> list[Attempt]:
+    """Return an attempt for each instance of a SWE-bench evaluation report."""
     report = document(source.data, source.artifact, decoder(dict[str, Raw]).decode)
     if report is None:
         return []

@@ -92,6 +92,7 @@ def _decode(data: memoryview | bytes) -> Trial | Run | dict[str, Any]:
 
 
 def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:
+    """Return what a trial's results say of its attempt."""
     mode = string(trial.failure_mode)
     whole = Times(trial.trial_started_at, trial.trial_ended_at)
     agent = Times(trial.agent_started_at, trial.agent_ended_at)

@@ -27,7 +27,7 @@ from agentsignals.questions.question import Inputs, Kind, Question, Row, cut
 from agentsignals.questions.sql import read_queries
 from agentsignals.signals.catalog import by_path
 from agentsignals.store import Store
-from agentsignals.views.attempt_outcome import JUDGED, NO_ARTIFACT, OUTCOMES
+from agentsignals.views.failure import JUDGED, NO_ARTIFACT, OUTCOMES
 
 _LABEL = "verification.patch_outcome_label"
 REWARD, OUTCOME = "verification.reward", "verification.outcome"

@@ -21,7 +21,7 @@ from agentsignals.stats.intervals import (
     share_interval,
     wilson,
 )
-from agentsignals.views.attempt_outcome import NO_ARTIFACT
+from agentsignals.views.failure import NO_ARTIFACT
 
 MOST_WITHIN = 10
 """Largest k for which success within k attempts is reported."""

@@ -199,6 +199,7 @@ def parse_condition(condition: str) -> list[Term]:
 
 
 def _term(text: str) -> Term:
+    """Parse one term of a condition, such as `solve_rate < baseline - 0.05`."""
     word = _WORD.fullmatch(text)
     if word is not None:
         return Term(text.strip(), word[2], "is not" if word[1] else "is", 0.0, 0.0)
@@ -292,6 +293,7 @@ class _Sides(NamedTuple):
 
 
 def _judged(term: Term, sides: _Sides, by_value: bool) -> tuple[Verdict, str]:
+    """Decide whether a term is met by its whole interval (or by its value), with the sentence that says why."""
     if term.name not in FIGURES:
         conclusion = sides.conclusion
         if conclusion is None:

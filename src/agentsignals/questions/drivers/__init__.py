@@ -24,7 +24,6 @@ from agentsignals.questions.compare.attempts import (
     pooled,
 )
 from agentsignals.questions.compare.attempts import queries as attempt_queries
-from agentsignals.questions.drivers import models
 from agentsignals.questions.drivers.predictors import (
     FEWEST,
     Contrast,
@@ -38,10 +37,12 @@ from agentsignals.questions.drivers.predictors import (
     correlated,
     eligible,
     enough_for_near_copies,
+    fit_models,
     mixed_tasks,
     near_copy_of,
     predictors,
     signals_query,
+    sklearn_available,
     too_few,
 )
 from agentsignals.questions.question import Question, Row, interval, times
@@ -179,7 +180,7 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
     prompts = {row["session_id"]: row["n_chars"] for row in rows["prompts"] if row["n_chars"] is not None}
     groups = _together(near) if mixed[chosen] >= FEWEST_CLUSTERS else []
     without = "" if fit else "not requested"
-    without = without or too_few(attempts) or ("" if models.available() else _NO_SKLEARN)
+    without = without or too_few(attempts) or ("" if sklearn_available() else _NO_SKLEARN)
     warnings = [
         "correlation, not cause: a signal of the whole attempt may be a result of failing (longer runs, more retries)"
     ]
@@ -216,7 +217,7 @@ def drivers(  # noqa: PLR0913  (the options of the verb)
         near_copies=copies,
         excluded=[*excluded, *same],
         left_out=dict(left_out.most_common()),
-        models=None if without else models.fit(attempts, asked, prompts, groups, chosen),
+        models=None if without else fit_models(attempts, asked, prompts, groups, chosen),
         without_models=without,
         warnings=warnings,
     )
@@ -266,6 +267,7 @@ def _together(near: Mapping[str, Mapping[str, float]]) -> list[tuple[str, ...]]:
 
 
 def _answer(made: Drivers) -> list[str]:
+    """State in sentences which signals go with success, or why that cannot be told."""
     shares = "one task and candidate" if made.within == "treatment" else "one task, candidates' means subtracted"
     mixed, models_say = made.mixed[made.within], _of_models(made.models)
     if mixed < FEWEST_CLUSTERS:

@@ -234,6 +234,7 @@ def data_sets(inputs: Inputs) -> Outcome:
 
 
 def _data_sets_table(key: str, label: str, everything: list[_Cell]) -> Table:
+    """Return a table of large data sets by project, agent or model, with each metric."""
     sets: defaultdict[str, list[_Cell]] = defaultdict(list)
     for cell in everything:
         if (name := getattr(cell, key)) or key != "model":

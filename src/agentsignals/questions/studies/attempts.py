@@ -20,8 +20,7 @@ from agentsignals.questions.failure_map import (
 from agentsignals.questions.question import Finding, Inputs, Kind, Outcome, Part, Row, Study, formatted, interval, times
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.stats.intervals import rate_interval
-from agentsignals.views.attempt_outcome import OUTCOMES
-from agentsignals.views.failure import RULES
+from agentsignals.views.failure import OUTCOMES, RULES
 
 read_queries(__file__)
 

@@ -146,6 +146,7 @@ def _sum(values: list[float]) -> float | None:
 
 
 def _costs(inputs: Inputs, priced: list[Row], bound: str) -> list[Finding]:
+    """Return the findings on cost: totals, median, share recorded by the agent, sessions without a price."""
     sessions = inputs.rows["sessions"]
     n, unpriced = len(priced), len(sessions) - len(priced)
     left_out = f"excluded: {times(unpriced, 'session')} without a known price" if unpriced else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from agentsignals.changes.regions import WHOLE_TREE
+from agentsignals.changes.hunks import WHOLE_TREE
 from agentsignals.changes.worktrees import MOST_TOLD, EarlierSessions, Kind, LinesCommitted, LinesTakenBack, read
 from agentsignals.model import RAN, UNSPOKEN, Absent, Edit, Event, ToolCall
 from agentsignals.signals import Measured, signals_with

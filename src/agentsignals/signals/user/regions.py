@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from agentsignals.changes.hunks import NOTHING, Changed, changed_by, changed_lines
-from agentsignals.changes.regions import Region, records
+from agentsignals.changes.hunks import NOTHING, Changed, Region, changed_by, changed_lines, records
 from agentsignals.model import Absent, Edit, ToolCall, to_iso
 from agentsignals.model.lazy import once
 from agentsignals.signals import Measured, Row, signals_with

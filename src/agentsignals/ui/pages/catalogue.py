@@ -159,6 +159,7 @@ def study_page(snapshot: Snapshot, query: Query, name: str) -> Page:
 
 
 def _page(snapshot: Snapshot, name: str, context: str) -> Page:
+    """Return a study's page, with links from its numbers to the sessions behind them."""
     with collecting_evidence() as notes:
         contents = document(snapshot.store, [name], context)
     opened = sizes(notes)

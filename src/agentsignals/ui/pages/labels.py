@@ -106,6 +106,7 @@ def _by_number(rows: Sequence[dict[str, Any]], column: str) -> dict[str, int]:
 def _listed(  # noqa: PLR0913  (what was chosen, and of what)
     snapshot: Snapshot, query: Query, filter_: Filter, task: str, labellers: list[str], classes: list[str]
 ) -> dict[str, Any]:
+    """Return the labelled items that the page's filters select, a part at a time."""
     a, b = query.choice("a", labellers), query.choice("b", labellers)
     if a == b:
         b = ""
