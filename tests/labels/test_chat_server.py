@@ -273,19 +273,26 @@ def test_an_answer_that_stays_invalid_is_a_failure_never_a_label(server: Server)
     assert "negative" in (outcome.detail or "")
 
 
+LABEL = '{"label": "NEUTRAL", "reason": "'
+COUNTING = " ".join(map(str, range(2_000)))
+
+
 @pytest.mark.parametrize(
-    ("answer", "failure", "limits"),
+    ("answer", "failure", "calls"),
     [
-        (label("NEUTRAL")[:-2] + "x" * 1_000 + '"}', None, [400, 800, 1600]),
-        ('{"label": "NEUTRAL", "reason": "' + "x" * 10_000, "cut_short", [400, 800, 1600, 3200]),
+        (label("NEUTRAL")[:-2] + COUNTING[:1_000] + '"}', None, [(400, 0), (800, 0), (1600, 0)]),
+        (LABEL + COUNTING, "cut_short", [(400, 0), (800, 0), (1600, 0), (3200, 0)]),
+        (LABEL + "the same again, " * 700, "invalid_json", [(400, 0), (400, 0.4), (400, 0.8)]),
     ],
-    ids=["whole at last", "without end"],
+    ids=["whole at last", "without end", "in a loop"],
 )
-def test_a_cut_answer_gets_more_tokens(server: Server, answer: str, failure: str | None, limits: list[int]) -> None:
+def test_a_cut_answer_gets_more_tokens_and_one_in_a_loop_none(
+    server: Server, answer: str, failure: str | None, calls: list[tuple[int, float]]
+) -> None:
     server.answers = lambda _: answer
     (outcome,) = asked(by(server), question())
-    assert (outcome.failure, [r["max_tokens"] for r in server.requests]) == (failure, limits)
-    assert (outcome.text is None) == (failure is not None) and {r["temperature"] for r in server.requests} == {0}
+    assert (outcome.failure, [(r["max_tokens"], r["temperature"]) for r in server.requests]) == (failure, calls)
+    assert (outcome.text is None) == (failure is not None)
 
 
 def test_withheld_answers_say_so_and_are_not_asked_for_again(server: Server) -> None:

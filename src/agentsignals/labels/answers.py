@@ -134,13 +134,15 @@ def now() -> int:
     return time.time_ns() // 1000
 
 
-# -- Retries: a cut answer gets twice the tokens, an invalid one is asked for at a higher temperature, a refusal ends it
+# -- Retries: a cut answer gets twice the tokens; an invalid one, or one in a loop, is asked for at a higher temperature
 
 ANSWERS = 3
 """Invalid answers to one question before it fails."""
 MOST_GROWTH = 8
 """A cut answer gets twice the tokens each time, up to so many times as many."""
 WARMER = 0.4
+LOOP_CHARS, LOOPS = 40, 4
+"""A cut answer whose last characters stand in it so many times repeats itself: more tokens would not end it."""
 _DETAIL_CHARS = 300
 _NAME_CHARS = 200
 
@@ -211,10 +213,11 @@ class Inquiry(Struct, kw_only=True):
             self.question.read(answer)
         except Unfit as problem:
             withheld = "refusal" if refusal else "content_filter" if choice.finish_reason == "content_filter" else ""
+            is_cut = choice.finish_reason == "length" and text.count(text[-LOOP_CHARS:]) < LOOPS
             self.wrong = withheld or problem.reason
             if withheld:  # the same would come again, and cost again
                 return self.failed(withheld, refusal or "the server withheld the answer")
-            if choice.finish_reason != "length":
+            if not is_cut:
                 self.invalid += 1
                 return self.failed(problem.reason, str(problem)) if self.invalid >= ANSWERS else None
             if self.limit >= self.question.tokens * MOST_GROWTH:

@@ -17,7 +17,7 @@ from agentsignals.labels.prompting import Question
 from agentsignals.labels.tasks import Task, Verdict, read_back, written
 from agentsignals.model import CLASSIFIER, ENCODER, RULES, Absent, labeller_rank
 from agentsignals.model.registry import Registry
-from agentsignals.stats.validation import HALF, figures_of, labeller_figure, validation_text
+from agentsignals.stats.validation import HALF, labeller_figure
 from agentsignals.words.classifier import classifier_of, shipped_tasks
 from agentsignals.words.lexicon import RULES_BY_TASK, is_english
 
@@ -117,8 +117,6 @@ def default_labeller(task: Task) -> str:
     )
 
 
-_BY_RULES = {"sentiment": "corpus.sentiment_label", "pushback": "chat.pushback_type"}
-"""The signal whose figures are those of the rules, by task."""
 FEWEST_JUDGED = 10
 """Labels of a class that a precision needs."""
 
@@ -128,11 +126,7 @@ def quality(name: str, task: Task) -> str:
     Empty where nobody measured it."""
     model, figure = classifier_of(name, task.name), labeller_figure(task.name, name)
     said = [] if model is None else [model.measured]
-    said += [] if figure is None else [figure.text()]
-    if name == RULES and (measured := figures_of(_BY_RULES.get(task.name, ""))):
-        of_gold = validation_text(measured[0].signal, measured[0].version, (), basis="", brief=True)
-        said.append(f"today's, on gold that their author read: {of_gold}")
-    return "; ".join(said)
+    return "; ".join(said if figure is None else [*said, figure.text()])
 
 
 class Standing(NamedTuple):
@@ -147,15 +141,13 @@ class Standing(NamedTuple):
 def standing(task: str, labeller: str, value: str) -> Standing:
     """Return whether a label of this class may be shown as such, and how often such labels were right.
 
-    A classifier is measured on projects left out of training, by today's weights; rules on gold that their author read.
-    Labels of people and of language models are shown as they are, without a precision; those of a classifier off the
-    shelf are not shown.
+    A classifier is measured on projects left out of training, by today's weights; rules on messages that their author
+    had not read. Labels of people and of language models are shown as they are, without a precision; those of a
+    classifier off the shelf are not shown.
     """
     right = n = 0
     if labeller == RULES:
-        for figure in figures_of(_BY_RULES.get(task, "")):
-            if figure.value == value and figure.truth != "planted cases" and figure.precision is not None:
-                right, n = right + round(figure.precision * figure.named), n + figure.named
+        n, right = figure.classes.get(value, (0, 0)) if (figure := labeller_figure(task, RULES)) else (0, 0)
     else:
         try:
             model = classifier_of(labeller, task)

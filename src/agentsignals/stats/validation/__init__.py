@@ -157,6 +157,8 @@ class LabellerFigure(Struct, frozen=True, kw_only=True):
     kappa: float
     low: float
     high: float
+    classes: dict[str, tuple[int, int]] = {}
+    """By class: labels of it, and how many of these are right."""
 
     def text(self) -> str:
         """Return kappa, its interval, what it was measured on, and whose earlier weights they were."""
