@@ -329,8 +329,6 @@ _OPENING: dict[str, Literal["create", "modify", "delete"]] = {_ADD: "create", _U
 
 
 class PatchedFile(Struct):
-    """One file of a patch text."""
-
     path: str
     op: Literal["create", "modify", "delete"]
     moved_to: str | None = None

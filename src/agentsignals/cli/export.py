@@ -18,7 +18,7 @@ from agentsignals.redaction import Redactor
 from agentsignals.redaction.values import RandomValues
 from agentsignals.store import Store, disk
 from agentsignals.store.query import rows
-from agentsignals.store.secrets import known_secrets, pseudonym_key, record_ids, shards_not_within
+from agentsignals.store.secrets import known_secrets, pseudonym_key, record_ids
 from agentsignals.ui import sharing
 from agentsignals.ui.raw_record import pictures_of
 from agentsignals.ui.sharing import Shared
@@ -45,7 +45,10 @@ def run_export(options: argparse.Namespace) -> int:
     with Bar(options.quiet) as bar:
         redactor = None
         if masks:
-            others = shards_not_within(store, ids) if getattr(writer, "every_text", False) else None
+            others = None
+            if getattr(writer, "every_text", False):  # it finds the secrets of the sessions that it writes as it goes
+                sessions, written = store.manifest.sessions.items(), set(ids)
+                others = sorted({entry.shard for name, entry in sessions if name not in written})
             known = known_secrets(store, others, bar)
             drawn = RandomValues(record_ids(store, ids)) if getattr(writer, "masks_random", False) else None
             redactor = Redactor(pseudonym_key(), known=known, random=drawn)

@@ -93,11 +93,6 @@ def width() -> int:
     return max(20, shutil.get_terminal_size((80, 24)).columns)
 
 
-def is_coloured() -> bool:
-    """Return whether stdout is a terminal that shows colours, and $NO_COLOR does not forbid them."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
 _GAP = 2
 _FEWEST, _FEWEST_OF_LONG, _LONG = (12, 18), (20, 26), 40
 """Widths, in narrow and wide terminals, that a column of words keeps before another column is left out; of one whose
@@ -184,7 +179,8 @@ def _laid_out(columns: list[_Column], room: int, *, one_line: bool) -> list[str]
         )
     for row in zip(*(column.cells for column in columns), strict=True):
         made.add_row(*map(Text, row))
-    coloured = is_coloured()
+    # Where stdout is a terminal that shows colours, and $NO_COLOR does not forbid them.
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     console = Console(
         file=io.StringIO(), width=room, color_system="standard" if coloured else None, force_terminal=coloured,
         highlight=False, markup=False, emoji=False, legacy_windows=False, _environ={},

@@ -229,8 +229,6 @@ _OF_ONE = ("session_id", "agent", "model", "dataset", "task")
 
 
 class TrainingSession(Struct, frozen=True, kw_only=True):
-    """A session that may be trained on."""
-
     session_id: str
     agent: str | None
     model: str | None

@@ -652,11 +652,6 @@ def unread_file(head: Head) -> UnreadFile | None:
     return next((s for s in unread_files() if s.looks and s.of_json == is_json and _LOOKS[s.looks](head)), None)
 
 
-def unread_database(tables: Set[str]) -> UnreadFile | None:
-    """Return the known kind of a database that no format claims, or None."""
-    return next((s for s in unread_files() if s.tables and s.tables <= tables), None)
-
-
 def unread_homes() -> dict[str, tuple[str, ...]]:
     """Return folders of agents whose sessions are not read."""
     return {s.name: s.homes for s in unread_files() if s.homes}

@@ -50,7 +50,6 @@ class Problem(Struct, frozen=True):
 
 
 def samples(folder: Path) -> dict[str, Files]:
-    """Return the samples of a folder by name."""
     tops = [p for p in sorted(folder.iterdir()) if not p.name.endswith(".expected.json") and p.name[0] not in "._"]
     return {top.name: files_of(top) for top in tops}
 

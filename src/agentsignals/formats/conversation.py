@@ -91,7 +91,6 @@ class Conversation:
         return call
 
     def is_command(self, call_id: str) -> bool:
-        """Return whether the call of this id runs a shell command."""
         calls = self.builder.calls_of(call_id)
         return bool(calls) and calls[0].command is not None
 

@@ -47,8 +47,6 @@ _DEEP = 2
 
 
 class NamedRepository(Struct, frozen=True):
-    """A repository that somebody named."""
-
     place: str
     """A path or an address."""
     is_fork: bool = False

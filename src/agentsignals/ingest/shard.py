@@ -480,7 +480,6 @@ class ShardWriter:
 
 
 def sums_of(report: ShardReport) -> SoFar:
-    """Return the sums of a shard that was read."""
     entries = report.sessions.values()
     return SoFar(
         shard=report.name,
@@ -504,13 +503,11 @@ def added(shards: Iterable[SoFar]) -> SoFar:
 
 
 def session_entry(shard: str, group: str, context: str, figures: dict[str, Any]) -> SessionEntry:
-    """Return the index entry of a session."""
     shown = {name: figures[name] for name in FIGURES}
     return SessionEntry(shard=shard, group=group, context=context, **shown)
 
 
 def signal_versions() -> dict[str, int]:
-    """Return the signals of one session and their versions."""
     return {s.path: s.version for s in catalogue().values() if s.scope == "session"}
 
 
@@ -631,7 +628,6 @@ def _read_files(members: Sequence[RecognisedArtifact], stored: Sequence[Session]
 
 
 def _with_printable_ids(sessions: list[Session]) -> list[Session]:
-    """Make the ids of sessions printable."""
     for session in sessions:
         session.session_id = printable_id(session.session_id) or session.artifact_id
         session.parent_session_id = printable_id(session.parent_session_id) if session.parent_session_id else None

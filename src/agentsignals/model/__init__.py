@@ -640,7 +640,6 @@ class Roles(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_hash=Tr
 
 @cache
 def encode_roles(roles: Roles) -> str:
-    """Encode roles for a call."""
     return msgspec.json.encode(roles).decode()
 
 

@@ -30,8 +30,6 @@ _log = logging.getLogger(__name__)
 
 
 class UnitPlace(NamedTuple):
-    """Place where a unit is declared."""
-
     name: str
     target: str
     """`module:attribute`, or a module."""

@@ -153,8 +153,6 @@ def _unwrapped(arguments: str, was: Literal["json", "text", "empty"]) -> str:
 
 
 class EventPlace(Struct, array_like=True, kw_only=True):
-    """Place of an event."""
-
     kind: model.EventKind
     seq: Count
     turn: Count | None

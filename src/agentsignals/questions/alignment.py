@@ -297,11 +297,6 @@ class AlignedRow(Struct, frozen=True):
     """`same`; `alike`: same kind of operation on the same file; `other`: both do something else; `left`, `right`: only
     that side has a step."""
 
-    @property
-    def is_call(self) -> bool:
-        """True if either side is a call."""
-        return any(step is not None and step.kind != "prompt" for step in (self.left, self.right))
-
 
 def align_steps(left: Sequence[Step], right: Sequence[Step]) -> list[AlignedRow]:
     """Align two sequences of steps, each step once, in order. Swapping the sides mirrors the result."""
@@ -471,7 +466,14 @@ def divergence(rows: Sequence[AlignedRow], left_out: bool = False) -> Divergence
         for row in rows
     ]
     changes = [frozenset(deed for deed in deeds if deed[0] == "change") for deeds in did]
-    differs = next((n for n, row in enumerate(rows) if row.how != "same" and row.is_call), None)
+    differs = next(
+        (
+            n
+            for n, row in enumerate(rows)
+            if row.how != "same" and any(step is not None and step.kind != "prompt" for step in (row.left, row.right))
+        ),
+        None,
+    )
     strays = next((n for n, shares in enumerate(private) if shares), None)
     n, basis = _parting(rows, private)
     parting = None

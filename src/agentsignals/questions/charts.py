@@ -134,7 +134,6 @@ class Buckets(Struct, frozen=True):
         return next_start(self.last, self.step)
 
     def starts(self) -> Iterator[datetime]:
-        """Yield the start of each bucket."""
         start = self.first
         while start <= self.last:
             yield start

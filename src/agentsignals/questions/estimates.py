@@ -41,7 +41,6 @@ from agentsignals.questions.question import (
     note_chart_evidence,
     note_evidence,
     note_row_evidence,
-    query_command,
     times,
     without_bound,
 )
@@ -107,7 +106,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
         note_evidence(id, self.counted)
         base: dict[str, Any] = {
             "unit": f"share of {fields['of']}",
-            "command": query_command(query) if query else "",
+            "command": f'agentsignals query "{query}"' if query else "",
             "kind": self.kind,
             "caveat": self.note,
             "sessions": self.sessions,
@@ -544,7 +543,9 @@ def median_finding(inputs: Inputs, id: str, **more: Any) -> Finding:  # noqa: A0
     (path,) = fields["signals"]
     more["note"] = fields.get("note") or _without(inputs, path)
     estimate = clustered_median(signal_values(inputs, path), inputs.places, fields.get("kind", "number"))
-    return estimate.finding(id, of="sessions", sql=sql.number_of(path), **more)
+    return estimate.finding(
+        id, of="sessions", sql=f"SELECT median(number) FROM signals WHERE signal = '{path}'", **more
+    )
 
 
 def pooled_finding(inputs: Inputs, id: str, *, is_share: bool = True, **more: Any) -> Finding:  # noqa: A002  (the finding's field)

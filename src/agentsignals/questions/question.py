@@ -258,7 +258,7 @@ class Study(Question, frozen=True, kw_only=True):
         findings = []
         for finding in outcome.findings:
             used = {path: known.signals[path] for path in finding.signals if path in known.signals}
-            command = finding.command or report_command(self.name)
+            command = finding.command or f"agentsignals report --study {self.name} -o {self.name}.json"
             for verb in ("query", "report") if inputs.context else ():
                 command = command.replace(
                     f"agentsignals {verb} ", f"agentsignals {verb} --context {inputs.context} ", 1
@@ -287,16 +287,6 @@ class Study(Question, frozen=True, kw_only=True):
             limits=list(self.limits if outcome.limits is None else outcome.limits),
             validation={path: words for path in named if (words := caption(path))},
         )
-
-
-def report_command(study: str) -> str:
-    """Return the command that recomputes a value no single query gives."""
-    return f"agentsignals report --study {study} -o {study}.json"
-
-
-def query_command(sql: str) -> str:
-    """Return the command that asks the store this query. The first cell of its answer is the value."""
-    return f'agentsignals query "{sql}"'
 
 
 # -- evidence: the sessions that a figure counts, collected only while somebody asks ----------------------------------

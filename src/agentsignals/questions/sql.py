@@ -149,11 +149,6 @@ def unjudged(paths: Iterable[str]) -> str:
     )
 
 
-def number_of(path: str) -> str:
-    """The median of a signal's number over the sessions that have one."""
-    return f"SELECT median(number) FROM signals WHERE signal = '{path}'"
-
-
 def pooled(path: str, num: str = "num", den: str = "den") -> str:
     """A ratio signal over all sessions together: sum over sum."""
     over = f"sum(CAST(detail->>'{num}' AS DOUBLE)) / sum(CAST(detail->>'{den}' AS DOUBLE))"

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction import commands, encoded, fields, keys, personal, values
 from agentsignals.redaction.personal import KEY_BYTES, Pseudonyms, mask_word
-from agentsignals.redaction.spans import Span, masked, merged, one_byte_each, unmasked
+from agentsignals.redaction.spans import Span, masked, merged, unmasked
 from agentsignals.redaction.values import KNOWN, KnownSecrets, names_a_secret, present
 
 _T = TypeVar("_T")
@@ -82,7 +82,7 @@ def _found(text: str, depth: int, known: KnownSecrets, *, named: bool) -> list[S
     # A capital I with a dot alone would become two characters: each keeps its place.
     low = text.lower()
     low = low if len(low) == len(text) else text.replace("\u0130", "i").lower()
-    raw = one_byte_each(text)
+    raw = text.encode("latin-1", "replace")  # a character is one byte, its own if it is ASCII
     hits += keys.spans(text)
     if named:
         parts = present(low)

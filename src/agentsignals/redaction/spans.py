@@ -36,7 +36,7 @@ class LongRuns:
         self._least = b"x" * least
 
     def __call__(self, raw: bytes) -> Iterator[tuple[int, int]]:
-        """Yield start and end of each run. `raw` is the text from `one_byte_each`."""
+        """Yield start and end of each run. `raw` is the text, a byte a character."""
         marks = raw.translate(self._table)
         at = marks.find(self._least)
         while at >= 0:
@@ -44,11 +44,6 @@ class LongRuns:
             end = len(marks) if end < 0 else end
             yield at, end
             at = marks.find(self._least, end)
-
-
-def one_byte_each(text: str) -> bytes:
-    """Encode each character as one byte, its own if it is ASCII."""
-    return text.encode("latin-1", "replace")
 
 
 def occurrences(text: str, needle: str) -> Iterator[int]:

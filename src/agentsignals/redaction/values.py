@@ -315,7 +315,6 @@ class RandomValues:
         self._known = frozenset(token for name in known for token in _RANDOM_TOKEN.findall(name))
 
     def spans(self, text: str) -> list[Span]:
-        """Return the places of values that look random."""
         return [
             Span(*hit.span(), RANDOM)
             for hit in _RANDOM_TOKEN.finditer(text)

@@ -384,7 +384,6 @@ class Slice(Struct):
 
 
 def by_commit(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Slice]:
-    """The slices of all linked commits."""
     by_sha: dict[str, Slice] = {}
     for tree, done in worktrees:
         at = 0

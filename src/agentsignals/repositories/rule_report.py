@@ -229,7 +229,6 @@ class Case(Struct):
 def rules_report(
     repo: str | None, sessions: int, files: dict[str, dict[str, int]], measured: Sequence[tuple[Stated, Sequence[Case]]]
 ) -> RulesReport:
-    """The report of measured rules."""
     series, meanwhile = [], []
     for stated, cases in measured:
         points = []

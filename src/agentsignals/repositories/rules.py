@@ -74,7 +74,6 @@ class Occasion(Struct, frozen=True, kw_only=True):
 
 
 def occasion_at(outcome: Outcome, because: str, call: ToolCall, text: str = "") -> Occasion:
-    """Return the occasion of a call."""
     shown = " ".join((text or call.command or call.path or call.name).split())[:_EXCERPT]
     return Occasion(outcome=outcome, because=because, seq=call.seq, turn=call.turn, text=shown)
 

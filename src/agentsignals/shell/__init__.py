@@ -211,7 +211,8 @@ class _Reading:
                 self.runs.append((reader, path))
         if text is None:
             return
-        strip = strip_of(words)
+        # The `-pN` of `patch` and `git apply`. Without it, names without `a/` stay as they are.
+        strip = next((int(w[2:]) for w in words[1:] if w[:2] == "-p" and w[2:].isdecimal() and len(w) < 5), 1)
         self.add_writes(diff_writes(text, strip) if reader == "patch" else writes_of(reader, text))
 
     def classify(self, words: list[str], substituted: bool) -> tuple[Kind, str, list[str]]:
@@ -576,8 +577,3 @@ def diff_writes(text: str, strip: int = 1) -> Writes:
         if not UNRESOLVED(path):
             writes.append(Write(path=path, op=op, how="patch", new=body, origin=None if op == "delete" else "written"))
     return writes
-
-
-def strip_of(words: list[str]) -> int:
-    """Return the `-pN` of `patch` and `git apply`. Without it, names without `a/` stay as they are."""
-    return next((int(w[2:]) for w in words[1:] if w[:2] == "-p" and w[2:].isdecimal() and len(w) < 5), 1)

@@ -143,7 +143,7 @@ def _split(command: str) -> Split:
 @lru_cache(maxsize=256)
 def split(command: str) -> Split:
     """Split a line without its patches. The result is cached for all callers."""
-    return _split(without_patches(command) if PATCH in command else command)
+    return _split(_PATCH.sub("", command[:_LONGEST]) if PATCH in command else command)  # a patch may hold anything
 
 
 def simple_commands(command: str) -> Sequence[Simple]:
@@ -188,11 +188,6 @@ def unquoted(word: str) -> str:
         else:
             plain.append(single or bare)
     return "".join(plain)
-
-
-def without_patches(command: str) -> str:
-    """Remove the envelopes of `apply_patch`, which may hold anything."""
-    return _PATCH.sub("", command[:_LONGEST])
 
 
 def _without_heredocs(text: str, bodies: list[str]) -> str:

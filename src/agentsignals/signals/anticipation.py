@@ -14,6 +14,7 @@ from agentsignals.signals import Measured, label_of, labelled, ratio, signals_wi
 from agentsignals.views.passages import DIGITS, Passages, cosine_distance, request_vectors
 from agentsignals.views.session import Evidence, SessionView, closing_question, target_file
 from agentsignals.words.lexicon import (
+    SEED_ASSUMPTIONS,
     Mentions,
     acceptance,
     assumptions,
@@ -24,7 +25,7 @@ from agentsignals.words.lexicon import (
     names_of_file,
     other_language,
     rejection,
-    seed_assumptions,
+    words_said,
 )
 from agentsignals.words.text import count_tokens, lowered, word_lists
 from agentsignals.words.vectors import Vectors
@@ -54,7 +55,10 @@ def assumption_count(view: SessionView, why: Evidence) -> Measured | Absent:
     spans = assumptions(prose, block)
     why.matches(prose.matches(spans))
     why.denominator([block])
-    return Measured(len(spans), {"block": block.kind, "seed_literal": len(seed_assumptions(prose, block))})
+    return Measured(
+        len(spans),
+        {"block": block.kind, "seed_literal": len(prose.spans_in(block, SEED_ASSUMPTIONS, words_said(prose)))},
+    )
 
 
 _LOOKING = frozenset(("read", "search", "plan", "ask"))

@@ -232,7 +232,6 @@ SOURCES = Registry[Source]("source", "agentsignals.sources", "SOURCE", lambda un
 
 @cache
 def by_name(name: str) -> Source:
-    """Return the source of that name."""
     return SOURCES.inside[name].load() if name in SOURCES.inside else SOURCES.get(name)
 
 

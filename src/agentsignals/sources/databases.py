@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from agentsignals import private_files
-from agentsignals.formats import MAX_DOCUMENT_BYTES, Ask, Database, Held, formats, is_state, unread_database
+from agentsignals.formats import MAX_DOCUMENT_BYTES, Ask, Database, Held, formats, is_state, unread_files
 from agentsignals.sources import (
     IN_MEMORY,
     MACHINE_ERRNOS,
@@ -216,7 +216,7 @@ def _listed(file: RawFile, connection: sqlite3.Connection) -> list[RawFile | Unr
     if not fits and is_state(file.uri):
         return [file]
     if database is None:
-        whose = unread_database(tables)
+        whose = next((s for s in unread_files() if s.tables and s.tables <= tables), None)
         if whose is not None:
             return [Unreadable(file.uri, file.spec, whose.reason, whose.note)]
         return [Unreadable(file.uri, file.spec, "unknown_database", f"tables: {', '.join(sorted(tables)) or 'none'}")]

@@ -228,7 +228,6 @@ def sweep(folder: Path, expected: Collection[str] = ()) -> None:
 
 @contextmanager
 def open_index(store: Store, shard: str) -> Iterator[sqlite3.Connection]:
-    """Open the index of a shard for reading."""
     path = index_file(store.folder, store.manifest, shard)
     try:
         yield _in_memory[path]

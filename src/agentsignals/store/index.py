@@ -502,7 +502,6 @@ class Manifest:
         return bool(self._live("1", "sessions", where, context=context, values=_json(shards)))
 
     def sessions_by_shard(self) -> dict[str, int]:
-        """Return the number of sessions of each shard that has any."""
         return dict(self._live("shard, count(*)", "sessions", "true GROUP BY 1"))
 
     def stamps(self) -> dict[str, FileStamp]:

@@ -75,7 +75,6 @@ def parquet_writer(sink: Any, schema: pa.Schema, **layout: Any) -> Any:
 
 
 def filter_rows(table: pa.Table, mask: Any) -> pa.Table:
-    """Return the rows for which the mask is true."""
     return call_function("filter", [table, mask])
 
 

@@ -572,7 +572,6 @@ def with_connection(
 
 
 def column_names(asked: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return the columns of a query."""
     return [column[0] for column in asked.description or ()]
 
 
@@ -713,7 +712,6 @@ def materialize(
 
 
 def signal_rows_query(signals: Collection[str]) -> str:
-    """Return a SELECT of the rows of these signals."""
     among = ", ".join(f"'{path}'" for path in signals)
     wanted = f"signal IN ({among})" if signals else "false"
     return f"SELECT session_id, turn, signal, value, number, absent, absent_detail, detail FROM signals WHERE {wanted}"

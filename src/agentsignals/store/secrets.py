@@ -100,11 +100,6 @@ def known_secrets(
         return _built[secrets]
 
 
-def shards_not_within(store: Store, ids: Collection[str]) -> list[str]:
-    """Return the shards that hold other sessions than these: an export of these finds its own secrets as it goes."""
-    return sorted({entry.shard for name, entry in store.manifest.sessions.items() if name not in set(ids)})
-
-
 def record_ids(store: Store, sessions: Collection[str]) -> set[str]:
     """Return the ids of these sessions' records: of calls, messages, checkpoints, files and runs. They look random."""
     from agentsignals.store.query import rows  # noqa: PLC0415  (DuckDB is loaded when something is asked)

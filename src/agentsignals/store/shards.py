@@ -162,7 +162,6 @@ def combine_batches(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def read_table(root: Path, name: str, table: str, columns: list[str] | None = None) -> list[dict[str, Any]]:
-    """Return the rows of one table of one shard."""
     return list(parquet.read(root / FOLDER / name / f"{table}.parquet", columns).to_pylist())
 
 

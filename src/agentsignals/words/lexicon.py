@@ -869,8 +869,3 @@ def kind_of(question: str) -> str:
 
 def assumptions(prose: Prose, event: Event) -> list[Span]:
     return prose.spans_in(event, ASSUMPTIONS, words_said(prose))
-
-
-def seed_assumptions(prose: Prose, event: Event) -> list[Span]:
-    """Find the inventory's five phrases of assuming, for comparison."""
-    return prose.spans_in(event, SEED_ASSUMPTIONS, words_said(prose))

@@ -26,7 +26,6 @@ def fields(value: object) -> dict[str, Raw]:
 
 
 def items(record: dict[str, Raw], name: str) -> list[Raw]:
-    """Return the items of the list of that name, or none."""
     return decoded(record.get(name), list[Raw]) or []
 
 

@@ -37,11 +37,6 @@ class Extra(Struct, gc=False, kw_only=True):
     model_response: object = None
     """Answer that could not be parsed."""
 
-    @property
-    def is_billed(self) -> bool:
-        """True where the note holds a model call: its response, or what it cost."""
-        return bool(amount(self.cost)) or decoded(self.response, dict[str, Any]) is not None
-
 
 class Message(Struct, kw_only=True):
     """A message. The Responses API's answers are logged as they came: with `object` and `output`, without a role."""
@@ -164,7 +159,8 @@ class Reader(Conversation):
         speaker, extra = message.speaker, message.extra
         seconds = number(extra.timestamp) if extra is not None else None
         at = None if seconds is None else logged_ms(seconds * 1000)
-        if extra is not None and extra.is_billed and speaker != "assistant":
+        is_billed = extra is not None and (amount(extra.cost) or decoded(extra.response, dict[str, Any]) is not None)
+        if extra is not None and is_billed and speaker != "assistant":
             # The harness took no command from the answer, and keeps the call with its own message.
             step = self.bill(extra, at)
             self.open = []

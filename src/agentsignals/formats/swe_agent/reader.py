@@ -259,7 +259,6 @@ def read(inputs: list[Input]) -> Reading:
 def _attempt(
     source: Input, document: Document, attempt: tools.Attempted, index: int | None, is_last: bool | None
 ) -> tuple[Session, Attempt]:
-    """Read one attempt of a file."""
     steps = each(attempt.trajectory, decoder(Step).decode, source.artifact)
     messages = each(attempt.history, decoder(Message).decode, source.artifact)
     kinds = [None if s is None else ("action" if as_text(s.action).strip() else "no_action") for s in steps]

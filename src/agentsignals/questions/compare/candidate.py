@@ -321,7 +321,6 @@ def _absent_reasons(tried: Iterable[Attempt]) -> dict[str, int]:
 
 
 def task_sums(values: Iterable[Value]) -> dict[str, tuple[float, float]]:
-    """Return the sum and the number of the values of each task."""
     sums: dict[str, tuple[float, float]] = {}
     for task, value in values:
         k, n = sums.get(task, (0.0, 0.0))

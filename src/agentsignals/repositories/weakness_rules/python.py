@@ -25,7 +25,6 @@ class Call:
         self.node, self.name, self.scope = node, name, scope
 
     def argument(self, keyword: str, position: int | None = None) -> ast.expr | None:
-        """The argument of this keyword or position."""
         for passed in self.node.keywords:
             if passed.arg == keyword:
                 return passed.value

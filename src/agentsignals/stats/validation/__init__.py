@@ -135,7 +135,6 @@ def figures_of(signal: str) -> list[Figure]:
 
 
 def share_text(share: float | None, interval: Interval | None) -> str:
-    """Return a share with its interval, in percent."""
     if share is None:
         return "–"
     return f"{share:.0%}" + (f" [{interval[0]:.0%}, {interval[1]:.0%}]" if interval else "")

@@ -139,7 +139,7 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
     parts = []
     for each in sorted(chosen_contexts, key=lambda name: -held["totals"][name].sessions):
         made = of_range.soon(("findings shown", each), partial(of, of_range, each), WAIT_S)
-        made_or_none = made or nothing_yet(each)
+        made_or_none = made or Findings(answers=[], sessions=0, context=each, bill="", looked_at={}, bounds=Bounds())
         most = MOST_OPEN if len(made_or_none.answers) <= MOST_OPEN else summary.MOST_FINDINGS
         shown = summary.of_context(made_or_none, held["totals"][each], most)
         if each == "eval":  # not the findings', which are not there yet, or of all attempts
@@ -171,10 +171,6 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
         **snapshot.kept("overview read", read),
     }
     return Page("overview.html.j2", "Overview", filled)
-
-
-def nothing_yet(context: str) -> Findings:
-    return Findings(answers=[], sessions=0, context=context, bill="", looked_at={}, bounds=Bounds())
 
 
 def _resolved(snapshot: Snapshot, filter_: Filter) -> list[ResolvedGroup]:
