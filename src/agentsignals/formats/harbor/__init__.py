@@ -96,5 +96,10 @@ def is_recording(head: Head) -> bool:
 
 
 HARBOR_LOG_FORMAT = Format(
-    name="harbor-log", version=3, claims=claims_of_logs, read=read_by("harbor.logs"), of_json=None, snapshots=False
+    name="harbor-log",
+    version=3,
+    claims=claims_of_logs,
+    read=read_by("harbor.reader", "read_logs"),
+    of_json=None,
+    snapshots=False,
 )

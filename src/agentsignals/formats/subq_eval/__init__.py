@@ -80,7 +80,7 @@ SUBQ_EVAL_LOG_FORMAT = Format(
     name="subq-eval-log",
     version=1,
     claims=claims_of_output,
-    read=read_by("subq_eval.stdout"),
+    read=read_by("subq_eval.reader", "read_stdout"),
     of_json=False,
     snapshots=False,
 )
