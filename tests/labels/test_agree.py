@@ -254,14 +254,15 @@ def test_labellers_that_read_texts_judge_a_file_as_it_is_in_one_table(
          "project": f"p{n % 7}", "annotator": "human:ann"}
         for n, (text, label) in enumerate(EXCHANGES)
     ]  # fmt: skip
-    path = gold_file(tmp_path, *rows)
+    path = gold_file(tmp_path, *rows, rows[0] | {"session": "first", "turn": 1})
     alone = told(capsys, "pushback", "classifier", "--gold", path)
-    assert (alone["n"], alone["projects"], alone["left_out"]) == (40, 7, {})
+    assert (alone["n"], alone["projects"], alone["left_out"]) == (40, 7, {"first_turn": 1})
     assert alone["kappa"]["value"] > 0.5
     both = told(capsys, "pushback", "rules", "classifier", "--gold", path)
     assert [(one["a"], one["n"]) for one in both["labellers"]] == [("rules", 40), ("classifier", 40)]
     out = printed(capsys, "agree", "pushback", "rules", "classifier", "--gold", path)
-    assert "intervals over projects" in out and "always non_pushback" in out
+    assert "intervals over projects" in out
+    assert "always non_pushback 40 0.50" in " ".join(out.split()), "of the rows that labellers judge"
 
 
 def test_a_message_that_comes_ten_times_is_one_example() -> None:

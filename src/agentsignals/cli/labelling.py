@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -455,7 +454,7 @@ def _agree_with_gold(options: argparse.Namespace, wanted: Task, names: list[str]
     elif alone is not None:
         print(_agreement_text(alone))
     else:
-        print("\n\n".join([_of_gold_text(results, labels), *(_agreement_text(result) for result in results)]))
+        print("\n\n".join([_of_gold_text(results), *(_agreement_text(result) for result in results)]))
     for result in results:
         if not result.n:
             why = counted(result.left_out, most_first=True) or "the file has no labelled row"
@@ -466,12 +465,13 @@ def _agree_with_gold(options: argparse.Namespace, wanted: Task, names: list[str]
     return 0 if problem is None and all(result.n for result in results) else 1
 
 
-def _of_gold_text(results: list[Comparison], labels: gold.Gold) -> str:
-    """All labellers in one table, below one that always names the most frequent class."""
-    frequent, n = Counter(row.label for row in labels.rows).most_common(1)[0]
+def _of_gold_text(results: list[Comparison]) -> str:
+    """All labellers in one table, below one that always names the most frequent class, on the rows that most judged."""
     over = "projects" if any(result.projects for result in results) else "sessions"
+    widest = max(results, key=lambda result: result.n)
+    most = sorted(widest.per_class.items(), key=lambda pair: -pair[1].n)[:1] if widest.n else []
     rows: list[tuple[Any, ...]] = [
-        (f"always {frequent}", len(labels.rows), f"{n / len(labels.rows):.2f}", "0.00", "", "")
+        (f"always {name}", widest.n, f"{of.n / widest.n:.2f}", "0.00", "", "") for name, of in most
     ]
     rows += [
         (
