@@ -154,6 +154,7 @@ def _without_secrets(summary: Summary) -> Summary:
 
 
 def _say(summary: Summary, options: argparse.Namespace, store: Store, named: str) -> None:
+    """Print what was read and, unless the report is left out, the summary of the store with its first findings."""
     if not options.json:
         print(_summary_text(summary), flush=True)
     if getattr(options, "no_report", False):

@@ -231,6 +231,7 @@ def _parts(comparison: Comparison, checked: Gate | None, named: str) -> Iterator
 
 
 def _head(comparison: Comparison) -> Iterator[str]:
+    """Yield the lines above a comparison: outcome, candidates, baseline, what is left out."""
     retries = ", without retries" if any(candidate.retries for candidate in comparison.candidates) else ""
     what = f"{'share' if comparison.yes_or_no else 'mean'} of attempts{retries}"
     yield f"outcome     {comparison.outcome} ({comparison.signal}), {what}"
@@ -345,6 +346,7 @@ def _power(pairs: Sequence[Pair], yes: bool) -> Part:
 
 
 def _took_within(pairs: Sequence[Pair], comparison: Comparison) -> Part:
+    """Return the section on usage (cost, tokens, time) within matched tasks, a row a candidate and measure."""
     family = sum(t.p is not None for pair in comparison.pairs for t in pair.took.values())
     rows = []
     for pair in pairs:

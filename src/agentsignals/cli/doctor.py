@@ -93,6 +93,8 @@ def _others(requirements: Iterable[str]) -> Check:
 
 
 def _added() -> list[Check]:
+    """Check each unit that another package adds: a format, signal, study, finding, export, labeller, engine or
+    source."""
     from agentsignals.export import WRITERS
     from agentsignals.formats import FORMATS
     from agentsignals.ingest.engine import ENGINES

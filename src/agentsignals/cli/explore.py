@@ -81,6 +81,7 @@ def is_shown(event: Event, everything: bool) -> bool:
 
 
 def _line(event: Event, call: ToolCall | None, session: Session) -> str:
+    """Return an event as a line of `show`: number, time, thread, and its text or call."""
     clock = (to_iso(event.timestamp) or "")[11:19] or "--:--:--"
     place = "" if event.thread == MAIN else f"[{event.thread}] "
     if call is not None:

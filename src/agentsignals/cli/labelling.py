@@ -103,6 +103,7 @@ def run_label(options: argparse.Namespace) -> int:
 
 
 def _check_label(options: argparse.Namespace) -> None:
+    """Refuse options of `labels label` that do not go together."""
     if options.by == _CLUSTERS or options.names or options.embedder or options.method:
         flags = f"--by {_CLUSTERS}, --names, --method and --embedder"
         raise UsageError(f"{flags} only work with the task {_TOPIC}.", f"Run labels label {_TOPIC} --by {_CLUSTERS}.")

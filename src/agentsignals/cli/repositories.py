@@ -480,6 +480,7 @@ def run_witness(options: argparse.Namespace) -> int:
 
 
 def _witnessed(result: Witnessed, as_markdown: bool) -> str:
+    """Show each tool that recorded line authors in a repository, how it compares, and why lines differ."""
     answer = Printed(markdown=as_markdown)
     answer.lines(
         [f"{result.repo}: {times(result.commits, 'commit')}, {result.commits_replayed:,} of them replayed"], ""

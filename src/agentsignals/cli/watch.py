@@ -66,6 +66,7 @@ def _at_work(specs: list[str]) -> tuple[RawFile, Session]:
 
 
 def _state(session: Session) -> dict[str, Any]:
+    """Return what `watch` shows of a session: cost, tokens, and whether it repeats itself."""
     from agentsignals.formats import maker_of
     from agentsignals.model import prices
     from agentsignals.stats.validation import loops

@@ -184,6 +184,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _wrong(claim: Claim, inside: ClaimSet) -> str:
+    """Return what is wrong with a claim's declaration; empty if nothing is."""
     ways = [way for way in ("query", "recipe", "finding", "needs") if getattr(claim, way)]
     unknown = sorted(set(tables_of(claim).values()) - set(inside.tables))
     if len(ways) != 1:
@@ -461,6 +462,7 @@ class ClaimContext:
         return Absent("missing_field", f"no study has the finding {wanted!r}")
 
     def _place_of(self, name: str, table: Table, arguments: Mapping[str, Plain]) -> TableLocation | Absent:
+        """Return where a claim's table can be queried: computed rows, files, or the store; each is made once."""
         key: tuple[str, ...] = (name,)
         if table.computed:
             key = (table.computed, str(arguments["run"]), str(arguments.get("evaluator", "1")))

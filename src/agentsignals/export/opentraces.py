@@ -127,6 +127,7 @@ def _step(move: Message, thread: str) -> dict[str, Any]:
 
 
 def _outcome(session: Session) -> dict[str, Any]:
+    """Return an attempt's outcome as OpenTraces has it; of a person's session that there is none."""
     attempt = session.attempt
     if attempt is None:
         return {"signal_source": "none", "signal_confidence": "inferred"}

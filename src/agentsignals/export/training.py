@@ -566,6 +566,7 @@ def _examples(store: Store, rows: list[TrainingSession], choice: Choice, made: T
 
 
 def _why_unwanted(row: TrainingSession, choice: Choice, made: TrainingSet) -> str:
+    """Return why a session is not used for training; empty if it is."""
     if row.has_transcript is False:
         return "the conversation was not collected"
     if choice.without_benchmarks and row.benchmark is not None:

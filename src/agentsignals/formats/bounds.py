@@ -312,6 +312,7 @@ def _is_timely(at: int | None) -> bool:
 
 
 def _check_attempt(part: Attempt, artifacts: dict[str, Artifact], first: Artifact | None) -> None:
+    """Check an attempt and its parts like other rows; scores that cannot be are dropped and counted."""
     of = [part.session_artifact, *(statement.artifact_id for statement in part.statements)]
     home = next((artifacts[a] for a in of if a in artifacts), first)
     patched = (*(part.patch or ()), *(part.gold_patch or ()))

@@ -225,6 +225,7 @@ def _edit(call: ToolCall, path: str, op: EditOp, n: int, hunk: Hunk) -> Edit:
 
 
 def _hunks(write: Write) -> list[Hunk]:
+    """Return the hunks of a write by a shell command, as far as its words tell their lines."""
     if write.how == "whole":
         whole = created(write.new)
         whole.removed = None  # whether there was a file before, and how long it was, nobody says

@@ -63,6 +63,7 @@ def _alternatives(tokens: list[str], at: int) -> tuple[frozenset[str], int]:
 
 
 def _sequence(tokens: list[str], at: int) -> tuple[frozenset[str], int]:
+    """Return the most telling words of a part of a pattern, one of which each match holds, and where the part ends."""
     parts: list[frozenset[str]] = []
     run = ""
     while at < len(tokens) and tokens[at] not in ("|", ")"):

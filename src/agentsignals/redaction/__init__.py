@@ -260,6 +260,7 @@ class Redactor:
         return entry
 
     def _value(self, value: Any, times: int) -> Any:
+        """Mask a value of decoded JSON, with its inner values. A list of words is also read as a command."""
         if isinstance(value, str):
             cached = self._cache.get(value)
             return self.text(value, times) if cached is None else self._counted(cached, times)

@@ -475,6 +475,7 @@ def present(low: str) -> Present:
 
 
 def _judged(word: bytes) -> tuple[frozenset[str], ...]:
+    """Return, for each role of a name, the telling words that it holds; both answers are cached."""
     text = word.decode("utf-8", "replace")
     text = text if text.startswith("authori") else text.replace("author", "")
     told: tuple[frozenset[str], ...] = ()

@@ -107,6 +107,7 @@ class Work:
 
 
 def _check_run(ran: list[tuple[int, Place, ToolCall, Check]], edits: list[tuple[int, str]]) -> CheckRun:
+    """Return a check's last run, its result, and the files that were changed after it."""
     at, place, call, check = ran[-1]
     after = [path for moment, path in edits if moment > at]
     result: Result = "failed" if call.status == "error" else "unknown"

@@ -96,6 +96,7 @@ def _sides(points: Sequence[Point]) -> list[list[float]]:
 
 
 def _judged(change: LevelChange, q: float | None, others: Sequence[Point]) -> tuple[EffectVerdict, str]:
+    """Tell whether a rule was kept more or less after it was written, or why that cannot be told."""
     if change.n_before < FEWEST_OF_A_SERIES or change.n_after < FEWEST_OF_A_SERIES:
         side, n = ("before", change.n_before) if change.n_before < FEWEST_OF_A_SERIES else ("after", change.n_after)
         return "cannot_tell", f"{n} sessions with an occasion {side} it: {FEWEST_OF_A_SERIES} are needed on either side"
@@ -251,6 +252,7 @@ def rules_report(
 
 
 def _others(n: int, points: Sequence[Point], measured: Sequence[tuple[Stated, Sequence[Case]]]) -> list[Point]:
+    """Return how the same sessions kept other rules that they had before and after, as a comparison."""
     sides = {point.session_id: point.is_after for point in points}
     values: dict[str, list[tuple[Case, float]]] = {}
     for k, (_, cases) in enumerate(measured):

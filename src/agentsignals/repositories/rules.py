@@ -419,6 +419,7 @@ def _forbidding(directive: Directive) -> Iterator[Rule]:
 
 
 def _demanding(directive: Directive) -> Iterator[Rule]:
+    """Yield the rules that a sentence states by asking for something: a prefix, a tool, a command to run."""
     text = _FORMS["forget"].sub("", directive.text)
     if re.search(rf"\b{_NOT.pattern}\b", text, re.IGNORECASE):
         return
@@ -519,6 +520,7 @@ def _commands(directive: Directive, marks: str) -> tuple[str, ...]:
 
 
 def _is_command(code: str) -> bool:
+    """Return whether code in a sentence is a shell command, and not a name, path or expression."""
     if re.search(r"[|()=]|^-|^@|^\.?/?$", code) or "\n" in code:
         return False
     lines = simple_commands(code)

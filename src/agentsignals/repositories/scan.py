@@ -515,6 +515,7 @@ def _reported(path: Path, skipped: Counter[str]) -> Iterator[Reported]:
 
 
 def _finding(result: Any, about: dict[str, Any], region: Any) -> ScanFinding:
+    """Return a SARIF result as a finding, with the weaknesses (CWE) that its rule is tagged with."""
     rule = str(result.get("ruleId") or (result.get("rule") or {}).get("id") or "unnamed")
     declared = about.get(rule) or {}
     properties = declared.get("properties") or {}

@@ -158,6 +158,7 @@ def _of_tool(call: ToolCall, edits: list[Edit], made: Callable[..., Operation]) 
 
 
 def _of_patch(patch: str, paths: list[str], made: Callable[..., Operation]) -> Iterator[Operation]:
+    """Yield the operations of a patch: files written, replaced in, renamed, deleted."""
     for file in patched(patch.removesuffix("\n"), diffs=True):
         path = _named(file.path, paths)
         if file.op == "delete":

@@ -423,6 +423,7 @@ def is_log(path: str) -> bool:
 
 
 def _looks(name: str, arguments: list[str]) -> bool:
+    """Return whether a program with these arguments waits for or asks about a state, and changes nothing."""
     if name in _OUTPUT_WORDS["many_verbs"]:
         # Such a program must only be asked for a state.
         if name == "nc":
@@ -535,6 +536,7 @@ def sources_in_code(text: str) -> list[Outside]:
 
 
 def _of_git(verb: list[str]) -> list[Outside]:
+    """Return what a git command brings from outside: the network, or another revision."""
     if verb[:1] and verb[0] in ("fetch", "pull", "clone"):
         return [Outside("network", " ".join(verb[:3]))]
     if verb[:1] and (verb[0] in _OUTPUT_WORDS["of_all"] or verb[:2] == ["stash", "show"]):

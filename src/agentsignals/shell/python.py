@@ -166,6 +166,7 @@ class _Reader:
                     pass
 
     def _loop(self, target: ast.expr | None, values: Any, body: Sequence[ast.stmt]) -> None:
+        """Run a loop's body for each known value; else once, after which texts that it changed are unknown."""
         if isinstance(values, list) and target is not None:
             for value in values:
                 self._assign(target, value)
@@ -249,6 +250,7 @@ class _Reader:
                 return None
 
     def _call(self, node: ast.Call) -> Any:
+        """Evaluate a call of a method, of a function of the script, or of a module."""
         holder = self._value(node.func.value) if isinstance(node.func, ast.Attribute) else None
         values = [self._value(argument) for argument in node.args]
         named = {k.arg: self._value(k.value) for k in node.keywords if k.arg}
@@ -264,6 +266,7 @@ class _Reader:
         return None
 
     def _call_function(self, function: ast.FunctionDef, values: list[Any], named: dict[str, Any]) -> Any:
+        """Run a function of the script with these arguments, in names of its own, to a limited depth."""
         parameters = [a.arg for a in function.args.args]
         if self._depth > _DEEPEST // 2:
             return None

@@ -161,6 +161,7 @@ def values(
 
 
 def _measured(view: SessionView, by_name: dict[str, Any], history: Any, signals: Sequence[Signal]) -> list[Result]:
+    """Compute signals in order; an exception becomes an absent value of that signal alone."""
     by_name.update(view=view, why=NO_EVIDENCE, history=history)
     by_name.setdefault("vectors", counting_vectors())
     results: list[Result] = []

@@ -351,6 +351,7 @@ def agent_clarification_stop(view: SessionView, why: Evidence) -> list[Measured 
 
 
 def _stop(view: SessionView, turn: Turn, call: ToolCall | None, changed: bool, why: Evidence) -> Measured | Absent:
+    """Tell whether the agent ended its answer by asking the person, with a tool or a question."""
     response = view.responses[turn.turn]
     if not response:
         return Absent("not_applicable", "no_response")
@@ -474,6 +475,7 @@ class _Written:
             self._change(edit, at)
 
     def _change(self, edit: Edit, at: int) -> None:
+        """Move the lines written before by an edit of their file, and count those that it removes."""
         n_old, n_new = extents(edit)
         below, moved, within = at + n_old, n_new - n_old, 0.0
         here = self._by_path.setdefault(edit.path, Ranges())

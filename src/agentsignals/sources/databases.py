@@ -273,6 +273,7 @@ def _until_damaged(rows: Iterator[T]) -> Iterator[T | str]:
 
 
 def _document(connection: sqlite3.Connection, session_id: bytes, limit: int | None) -> bytes | None:
+    """Return a session's rows as one document, in memory or in a mapped temporary file, up to `limit`."""
     database, _ = _kind(connection, _tables(connection))
     if database is None:
         return None

@@ -68,6 +68,7 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
 
 
 def _listed(bucket: str, prefix: str, spec: str) -> Iterator[RawFile]:
+    """Yield the objects of a prefix: one of that very name, and all below it as a folder."""
     pages = network.s3_client().get_paginator("list_objects_v2")
     folder = prefix
     if prefix and not prefix.endswith("/"):

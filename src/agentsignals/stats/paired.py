@@ -474,6 +474,8 @@ def _fewest(is_detected_by: Callable[[int], bool]) -> int:
 
 
 def _attempts_to_detect(candidate: Arm, baseline: Arm, gap: float, spread: float, level: float) -> int | None:
+    """Return the attempts a task that would detect this gap, from the spread between runs of one task; None if no
+    number would."""
     from statistics import fmean, variance  # noqa: PLC0415  (loaded only for this)
 
     tasks = sorted(candidate.keys() & baseline.keys())

@@ -180,6 +180,7 @@ class Store:
         return self.damage != before
 
     def _find_damage(self, thorough: bool) -> list[Damage]:
+        """Return the damaged files of the store, each with the rows that answers lack because of it."""
         broken: list[Damage] = []
         counted: dict[str, int] = {}
         for name, shard in sorted(self.manifest.shards.items()):
@@ -479,6 +480,7 @@ class Store:
 
     def _retire(self) -> None:
         # Beside each shard stands what left it, for an index that is made again.
+        """Mark replaced shards, and write beside each shard which sessions left it."""
         for name in self.manifest.shrunk:
             entry = self.manifest.shards.get(name)
             if entry is not None and (entry.gone or entry.gone_artifacts):

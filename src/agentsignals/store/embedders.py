@@ -185,6 +185,7 @@ class Remote(_Model):
         raise AssertionError("the last try raises")
 
     def _once(self, body: bytes, n: int) -> list[Dense]:
+        """Send one request and return its vectors. Busy for an answer that may be right next time."""
         key = os.environ.get(KEY_VARIABLE)
         data = http_request(self._opener, self._url, body, key=key, most_bytes=_MOST_BYTES, timeout_s=TIMEOUT_S)
         try:

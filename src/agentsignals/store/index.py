@@ -664,6 +664,7 @@ class Manifest:
         database.execute("UPDATE state SET body = ?", (msgspec.json.encode(state),))
 
     def _take_note(self, state: _State, shards: dict[str, bytes], gone: list[str]) -> None:
+        """Bring this manifest up to date after its changes were written."""
         self.mark, self.generation, self.settled = state.mark, state.generation, state.settled
         self._settled_history = state.history_of or self._settled_history
         self._written |= shards

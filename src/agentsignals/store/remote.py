@@ -325,6 +325,7 @@ class LocalCopy:
         return answer["ETag"], head
 
     def _fetch(self, path: str, entry: _Entry) -> None:
+        """Fetch a file of the store, checked against its digest; a name outside of a store is refused."""
         address, target = self.state.address, self.root / path
         # Below the folder and not hidden, as `_on_disk` returns them.
         *folders, name = path.split("/")

@@ -69,6 +69,7 @@ def select(  # noqa: PLR0913  (the options of a verb)
 
 
 def _nothing(store: Store, asked: dict[str, str]) -> NothingFound:
+    """Return the error for a selection without sessions, with values that would fit."""
     from agentsignals.store.query import rows  # noqa: PLC0415
 
     named = " ".join(f"--{name} {text}" for name, text in asked.items())

@@ -176,6 +176,7 @@ def _failed(rows: Iterable[Row], places: Places) -> ClusteredShare:
 
 
 def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Places) -> tuple[list[Group], int]:
+    """Return the sessions by agent, model or project, with cost and share solved; largest cost first."""
     by_name: dict[str | None, list[Row]] = {}
     for row in rows:
         by_name.setdefault(row[word] or None, []).append(row)
@@ -201,6 +202,7 @@ def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Places) -> 
 
 
 def _pairs(snapshot: Snapshot, filter_: Filter, sessions: Mapping[str, Row], places: Places) -> list[Pair]:
+    """Return failed calls by tool and agent, most failures first."""
     by_pair: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
     for row in snapshot.rows(sql("figures.tools", sessions=filter_.sessions), filter_.where.values):
         key = row["tool"], sessions[row["session_id"]]["agent"]
@@ -233,6 +235,7 @@ def _between(filter_: Filter, first: datetime, last: datetime) -> str:
 
 
 def _periods(dated: Sequence[Row], filter_: Filter, places: Places) -> list[dict[str, Any]]:
+    """Return the sessions by day, week or month, with cost, failed calls and outcomes."""
     span = calendar.buckets_of([row["started_at"] for row in dated])
     if span is None:
         return []
@@ -424,6 +427,7 @@ def chosen(filter_: Filter | None) -> str:
 
 
 def _made(snapshot: Snapshot, context: str, filter_: Filter | None) -> dict[str, Spread]:
+    """Return the distribution of each signal: bins, absent values by reason, labels."""
     of_sessions, values = chosen(filter_), filter_.where.values if filter_ else {}
     binned: dict[str, dict[int, int]] = {}
     for row in snapshot.rows(sql("signals.bins", chosen=of_sessions), {**values, "bins": BINS}, context):

@@ -127,6 +127,7 @@ def _signal(path: str) -> Signal:
 
 
 def _value(signal: Signal, operator: str, text: str) -> float | str:
+    """Parse the value of a condition by the signal's type; Refused where it does not fit."""
     if signal.type in ("int", "float"):
         with suppress(ValueError):
             if isfinite(number := float(text)):
@@ -519,6 +520,7 @@ def _context(store: Store, context: str) -> str:
 
 
 def _of_finding(store: Store, name: str) -> Behind:
+    """Return the sessions that a finding's evidence names, with their share of its amount."""
     name, _, context = name.partition("@")
     made = findings.answer(store, name, _context(store, context))
     title = redacted_in(made.sentence)
@@ -565,6 +567,7 @@ def compare_key(outcome: str, columns: Sequence[str], what: str, candidate: str,
 
 
 def _of_candidate(store: Store, rest: str) -> Behind:
+    """Return the attempts that a number of a comparison counts, by the key that its link has."""
     outcome, columns, what, against, name = [*rest.split(":", 4), "", "", "", ""][:5]
     by = [column for column in columns.split(",") if column]
     everything, base = arms_of(store, outcome, by), unquote(against, errors="surrogateescape") or None

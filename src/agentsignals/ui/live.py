@@ -206,6 +206,7 @@ class Live:
             self._thread.start()
 
     def _run(self) -> None:
+        """Read changed files and tell the pages, until the server ends."""
         is_lost = False
         while not self._ending.wait(LOOK_EVERY_S):
             try:
@@ -224,6 +225,7 @@ class Live:
                 return
 
     def _compare(self) -> None:
+        """Tell the pages which sessions changed since the state that they show."""
         with self._news:
             before = self._last
             if before is None and self._streams:  # there was no store when they began
@@ -307,6 +309,7 @@ class Watch:
             self._run.words.close()
 
     def _begin(self) -> None:
+        """Start `analyze` over the changed sources in a process of its own, with low priority."""
         specs, self._due = self._due, set()
         # -P: what lies in the folder that `serve` was started in is no module of ours.
         verb = ["analyze", "--no-report", "--quiet", "--json", "--store", self._store]

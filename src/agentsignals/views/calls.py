@@ -68,6 +68,7 @@ def complete_lines(command: str, paths: Collection[str], *, has_failed: bool = F
 
 
 def _text(write: Write, path: str) -> EditText | None:
+    """Return a shell command's write as the text that it puts into the file."""
     if write.how == "patch":
         return EditText(kind="patch", new=f"--- a/{path}\n+++ b/{path}\n{write.new}")
     if write.how == "whole":

@@ -215,6 +215,7 @@ def _limit_reached(case: Case) -> str:
     "the transcript",
 )
 def _no_call(case: Case) -> str:
+    """Return evidence that the agent did nothing: no call, refused calls, or a call written as text."""
     calls, attempt = case.view.session.tool_calls, case.attempt
     if not attempt.has_transcript:
         return ""
@@ -298,6 +299,7 @@ def _wrong_fix(case: Case) -> str:
     "the tests by name, or the last words of a verifier that names none",
 )
 def _tests_failed(case: Case) -> str:
+    """Return which tests failed, by the verifier's report or its last words."""
     verified = case.attempt.verification
     if verified is None:
         return ""
@@ -323,6 +325,7 @@ def _wrong_answer(case: Case) -> str:
 
 @_rule("cannot_tell", "What would decide is not recorded.", "")
 def _cannot_tell(case: Case) -> str:
+    """Return why the cause of a failure is not known; always a text, as the last rule."""
     facts = case.facts
     if facts.targets is not None and facts.fixed == facts.targets and not facts.broken:
         return "the verdict contradicts the tests" if facts.targets else "there was no test to fix"

@@ -183,6 +183,7 @@ class _Head(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _head(text: str) -> _Head:
+    """Return the part of a text in which reactions are looked for: cleaned, without pasted text, with its words."""
     kept = clean(text[:WINDOW_CHARS])
     if len(kept) < HEAD_CHARS and len(text) > WINDOW_CHARS:
         kept = clean(text)

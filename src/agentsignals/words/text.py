@@ -193,6 +193,7 @@ def _script(foreign: str) -> tuple[str | None, int]:
 
 
 def _by_small_words(words_in_text: list[str]) -> str | None:
+    """Return the language whose small words (the, und, que) are most among these; None in doubt."""
     languages = _small_words()
     n_english = len(languages["en"].intersection(words_in_text))
     # Most prompts are, and asking about the others takes ten times as long; telling the different words apart, twice.

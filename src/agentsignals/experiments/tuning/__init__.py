@@ -366,6 +366,7 @@ def _tried(search: Search) -> list[CandidateStatus]:
 
 
 def _answer(search: Search, ended: bool, winner: Candidate | None, confirmed: Confirmed | None) -> tuple[Verdict, str]:
+    """Return the verdict of a search and the sentence that states it, by the interval of the confirmed difference."""
     if not ended:
         doing = "confirming its winner" if search.confirms else "searching"
         return "under way", f"The search is under way: {doing}."

@@ -301,6 +301,7 @@ def answer(
 
 
 def _edits(builder: SessionBuilder, call: ToolCall, structured: records.Structured | None) -> None:
+    """Record the changes of an edit by the structured patch of its result, else by its arguments."""
     path: Any = structured.file_path if structured is not None else None
     kind = structured.type if structured is not None else None
     patches: list[Patch] | None = decoded(structured.structured_patch, list[Patch]) if structured is not None else None
@@ -714,6 +715,7 @@ class SessionReader:
                 builder.event("unknown", f"block {kind}", at, step, thread)
 
     def _user(self, line: records.Line, message: records.Message, thread: str, n: int | None = None) -> None:
+        """Record a `user` record: tool results, or words of the person or of the program."""
         at = logged_iso(line.timestamp)
         content = message.content
         if isinstance(content, list):
@@ -805,6 +807,7 @@ class SessionReader:
             self._user(inner, inner.message, thread)
 
     def _system(self, line: records.Line) -> None:
+        """Record a `system` record by its subtype: compaction, API error, output of a local command."""
         at = logged_iso(line.timestamp)
         kind, text = line.subtype or "", as_text(line.content)
         if kind == "compact_boundary":
@@ -823,6 +826,7 @@ class SessionReader:
             self.builder.event("unknown", f"system.{kind}", at)
 
     def _attachment(self, line: records.Line) -> None:
+        """Record an attachment: a hook that ran around a call, queued prompts, and what the program adds."""
         attached = line.attachment
         if attached is None:
             return

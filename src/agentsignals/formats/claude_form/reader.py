@@ -317,6 +317,7 @@ class StreamReader(SessionReader):
             super()._system(line)
 
     def _result(self, result: Result, at: int | None) -> None:
+        """Record the end of a run: its error, facts and denied calls, and tokens that no message counted."""
         facts = {name: getattr(result, name) for name in _FACTS}
         facts["permission_denials"] = len(result.permission_denials or ())
         present = {name: value for name, value in facts.items() if value is not None}

@@ -621,6 +621,7 @@ def _tagged(text: str) -> Iterator[LoggedCall]:
 
 
 def _arguments(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the arguments of a call written as XML tags. In long ones the last closing tag counts."""
     at = 0
     unclosed: set[str] = set()
     while opens := _ARGUMENT.search(text, at):

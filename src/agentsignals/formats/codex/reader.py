@@ -416,6 +416,7 @@ class Reader:
             self._event("meta", text, at)
 
     def _turn(self, text: str, at: int | None) -> None:
+        """Record words in the person's place: a turn, or an event where a program or a parent agent wrote them."""
         request = _REQUEST.search(text) if text.lstrip().startswith("# ") else None
         words = text[request.end() if request else 0 :].strip()
         is_program = PROFILE.machine_kind(words) is not None
@@ -445,6 +446,7 @@ class Reader:
     # -- calls, read off up to four records each
 
     def _function(self, body: records.FunctionCall, at: int | None) -> None:
+        """Begin a function call. A patch, and the process that a poll asks for, are among its arguments."""
         name, server = body.name, body.namespace or ""
         if server.startswith("mcp__"):  # older versions wrote it as one name, `mcp__server__tool`
             name = server + name if name.startswith("_") or server.endswith("__") else f"{server}__{name}"
@@ -492,6 +494,7 @@ class Reader:
         self.builder.unread(kinds_of(body.output), PARTS, at)
 
     def _result(self, call_id: str, result: Result, at: int | None) -> None:
+        """Record a result. The exit code of a process that was polled goes to the call that began it."""
         status, code = result.status, result.exit_code
         if code is None and result.running is None and call_id in self._codes:
             code = self._codes.pop(call_id)

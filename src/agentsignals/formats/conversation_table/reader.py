@@ -196,6 +196,7 @@ class TableReader:
         self.waiting = told
 
     def _last(self) -> Iterator[Reading]:
+        """Yield the row that waited, under a name that no other conversation of the file has."""
         told, self.waiting = self.waiting, None
         if told is None:
             return

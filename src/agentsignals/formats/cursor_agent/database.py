@@ -293,6 +293,7 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _block(block: dict[str, Any], result: object) -> dict[str, Any]:
+    """Return a content block of the chat database in the form that transcripts have."""
     kind = block.get("type")
     if kind == "reasoning":
         return {"type": "thinking", "thinking": as_text(block.get("text"))}

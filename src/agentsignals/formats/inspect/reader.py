@@ -339,6 +339,7 @@ class Reader:
                 self._builder.event("unknown", bytes(raw).decode("utf-8", "replace"), thread=place.thread)
 
     def _begin(self, event: Event, outer: Place) -> None:
+        """Note the place of a span: whether a scorer runs it, its thread, and whether it is inside of a tool."""
         if not event.id:
             return
         parent = self._places.get(event.parent_id or "", outer)
@@ -479,6 +480,7 @@ class Reader:
         return "\n".join(self._attached.text(p.text) for p in content or () if p.type == "text" and p.text)
 
     def _tool(self, event: Event, at: int | None, thread: str) -> None:
+        """Record a tool's result; a call that the model did not make is recorded with it."""
         call_id, name = event.id or "", event.function or ""
         if self._builder.answered(call_id):  # a call that the model did not make: a solver's own
             self._call(Call(call_id, name, event.arguments), at, None, thread)

@@ -35,6 +35,7 @@ def claims(head: Head) -> Claim | None:
 
 
 def _is_document(document: dict[str, object], head: Head) -> bool:
+    """Return whether a document is a trajectory: it says so, or has the messages and facts of one."""
     named = document.get("trajectory_format")
     if isinstance(named, str):
         return named.startswith("mini-swe-agent")

@@ -109,6 +109,7 @@ def document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
 
 def _of_first(ask: Ask, own_id: object) -> Iterator[bytes]:
     # Their order by few bytes each: SQLite would sort the rows with all that is in them.
+    """Yield a session of the older tables as the JSON of an export, message by message."""
     places: dict[object, list[tuple[object, int]]] = {}
     for row, message_id, part_id in ask("SELECT rowid, message_id, id FROM part WHERE session_id = ?", own_id):
         places.setdefault(message_id, []).append((part_id, row))

@@ -769,6 +769,7 @@ def _second(record: Record, artifact: Artifact) -> Message:
 
 
 def _second_part(part: Part) -> Part:
+    """Return a part of the second version's tables in the shape of the first's."""
     times = part.time or Times()
     time = Times(start=times.ran if times.ran is not None else times.created, end=times.completed)
     if (held := part.state) is None:

@@ -355,6 +355,7 @@ def _configured(source: Input) -> list[Attempt]:
 
 
 def _folders(inputs: list[Input]) -> list[_Folder]:
+    """Group the files by conversation folder: its state, and its events in order."""
     folders: dict[str, _Folder] = {}
     for source in sorted(inputs, key=lambda i: i.artifact.path):
         path = folder_of(source.artifact.path)

@@ -249,6 +249,7 @@ def _message(raw: object) -> list[Message]:
 
 
 def _part(part: object, made: Message, texts: list[str]) -> None:
+    """Add one part of a message to it: text, reasoning, a call, or the answer to a call."""
     if isinstance(part, str):
         texts.append(part)
         return
@@ -277,6 +278,7 @@ def _call(raw: object) -> list[Call]:
 
 
 def _numbered(facts: dict[str, Any], name: str) -> Iterator[Message]:
+    """Yield messages from attributes with numbered names (`NAME.0.role`, `NAME.0.tool_calls.0.name`)."""
     for n in range(_LONGEST_LIST):
         place = f"{name}.{n}"
         if f"{place}.role" not in facts and f"{place}.content" not in facts:

@@ -152,6 +152,7 @@ class _File:
         self.order = (self.last, self.size, source.artifact.sha256)
 
     def _look(self, entries: Sequence[Entry]) -> None:
+        """Count the entries by kind, and note the header, whether entries have ids, and the last time."""
         for entry in entries:
             kind = entry.type or "untyped"
             if entry.type == "message" and entry.message is not None:

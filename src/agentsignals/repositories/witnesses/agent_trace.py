@@ -151,6 +151,7 @@ def _records(data: bytes, problems: Counter[str]) -> Iterator[_Record]:
 
 
 def _ranges(file: _File, problems: Counter[str]) -> Iterator[Range]:
+    """Yield the lines of a file with their stated owner and session; impossible ranges are counted."""
     for conversation in file.conversations:
         # The last word of the address: agents name transcripts and pages by their session's id.
         session_id = ""

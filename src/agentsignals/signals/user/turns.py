@@ -385,6 +385,7 @@ def agent_hedging_curve(view: SessionView, why: Evidence) -> Measured | Absent:
 
 
 def _asks_permission(call: ToolCall) -> bool:
+    """Return whether a call asks the person to confirm: a plan handed in, or a yes-or-no question."""
     if call.purpose == "plan_handoff":
         return True
     if call.class_ != "ask":

@@ -132,6 +132,7 @@ def narrowed(snapshot: Snapshot, where: Where, treatment: str, step: str) -> dic
 
 
 def _counted(snapshot: Snapshot, columns: Sequence[str], steps: dict[str, Step], *more: str) -> list[dict[str, Any]]:
+    """Return, for each treatment, how many attempts reached each step and how many record it."""
     counts = [
         f"count(*) FILTER ({sql}) AS {kind}_{name}"
         for name, step in steps.items()

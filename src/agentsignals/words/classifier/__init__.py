@@ -127,6 +127,7 @@ _TAKEN_UP = 0.75
 
 
 def _of_answer(end: str, here: list[str], text: str) -> dict[str, float]:
+    """Return the features of the agent's answer before a message: its words, and whether it asked something."""
     before = words(end)
     if not before:
         return {"h:no answer before": 1.0}
