@@ -97,6 +97,11 @@ def test_the_first_page_answers_which_tool_where_the_cost_and_which_file(server:
 
 
 @pytest.mark.slow
+def test_outcomes_of_people_are_by_rules_and_say_how_often_these_are_right(server: Server) -> None:
+    assert "by rules, right in 78% of 18 planted cases" in text_of(server, "/?context=product")
+    assert "planted cases" not in text_of(server, "/?context=eval")
+
+
 def test_every_number_leads_to_the_sessions_it_counts(server: Server) -> None:
     made, of = _overall(server)
     for _, _, groups, _ in made.groups:

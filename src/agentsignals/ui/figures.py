@@ -18,6 +18,7 @@ from agentsignals.questions.summary import ContextSummary
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median
+from agentsignals.stats.validation import figures_of
 from agentsignals.ui.drawing import BarChart, Part, Point, Spark, spark, strip, tick_text
 from agentsignals.ui.filter import Filter
 from agentsignals.ui.page import COLOURS, colour_of, figure, sql, times
@@ -299,6 +300,7 @@ def _strips(periods: Sequence[dict[str, Any]], filter_: Filter) -> list[BarChart
     def count(value: float) -> str:
         return formatted(value, "count")
 
+    rules = figures_of("user.session_outcome")[0]
     made = (
         strip(
             points["costs"],
@@ -321,6 +323,7 @@ def _strips(periods: Sequence[dict[str, Any]], filter_: Filter) -> list[BarChart
             title="Outcomes",
             unit=f"{noun}s {per}",
             written=count,
+            note=f"by rules, right in {rules.agreement:.0%} of {rules.n} planted cases" if noun == "session" else "",
             legend=[
                 (name, colours[name], filter_.narrowed("/sessions", "outcome", None if name == _NO_OUTCOME else name))
                 for name in names
