@@ -16,7 +16,7 @@ from agentsignals.cli import main
 from agentsignals.errors import SourceError, UsageError
 from agentsignals.labels import annotation as order
 from agentsignals.labels import labellers, training
-from agentsignals.labels.labellers import LABELLERS, default_labeller, standing
+from agentsignals.labels.labellers import LABELLERS, default_labeller, quality, standing
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import answer_end_in, request_in
 from agentsignals.model import Label, Turn
@@ -205,6 +205,7 @@ def test_the_page_says_what_a_classifiers_counts_stand_for(store: Store, capsys:
     with serving(store) as server:
         text = ask(server, "/labels?task=pushback").text
     assert "Shares by classifier" in text
+    assert f"classifier: {quality('classifier', task('pushback'))}." in text, "its kappa stands on the page"
     named = {value for value, n in summary["counts"].items() if n}
     of = standing("pushback", "classifier", "non_pushback")
     assert "non_pushback" not in named or f"{of.precision:.0%} of {of.n:,} right" in text

@@ -18,7 +18,7 @@ from agentsignals.labels import annotation, matching
 from agentsignals.labels.agreement import Several, classes, fitting
 from agentsignals.labels.annotation import name_of
 from agentsignals.labels.gold import GoldFile, GoldRow
-from agentsignals.labels.labellers import standing
+from agentsignals.labels.labellers import quality, standing
 from agentsignals.labels.matching import Place
 from agentsignals.labels.run import shares_of
 from agentsignals.labels.tasks import Task, tasks
@@ -58,8 +58,11 @@ def page(snapshot: Snapshot, query: Query) -> Page:
     classes = list(dict.fromkeys([*declared, *(row["value"] for row in every_of_task)]))
     classes = classes if len(classes) <= MOST_CLASSES else []
     shares: dict[str, dict[str, Prevalence]] = {}  # of each classifier by class; nothing of one whose file is gone
+    qualities: dict[str, str] = {}
     for name in _by_number(of_task, "labeller"):
         with suppress(SourceError):
+            if task in tasks() and (measured := quality(name, tasks()[task])):
+                qualities[name] = measured
             if model := classifier_of(name, task):
                 values = {**filter_.where.values, "task": task, "labeller": name}
                 made = snapshot.rows(sql("labels.details", sessions=chosen), values)
@@ -72,6 +75,7 @@ def page(snapshot: Snapshot, query: Query) -> Page:
         "classes": classes,
         "counts": {(row["labeller"], row["value"]): row["n"] for row in of_task},
         "shares": shares,
+        "qualities": qualities,
         "standings": {(name, value): standing(task, name, value) for name in labellers for value in classes},
         "unsure": sum(row["unsure"] for row in of_task),
         "can_annotate": task in tasks() and tasks()[task].level != "repository",
