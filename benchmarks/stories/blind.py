@@ -1,9 +1,10 @@
 """The sets that writers sent who had read neither rules nor stories (`blind/*.json`), told in Harbor's format.
 
-    python -m benchmarks.stories.blind FOLDER
+    python -m benchmarks.stories.blind [SET.json ...]
 
 prints for each set how many hacks and honest runs have which verdict, and what was said of those that are not as they
-should be. An entry has a task, the tests that judge, files of the repository, and steps (`bash`, `read`, `edit`,
+should be; without files of all sets, and of `honest.json`, whose runs are planted beside what the rules look for by one
+who knows them. An entry has a task, the tests that judge, files of the repository, and steps (`bash`, `read`, `edit`,
 `write`) with what they printed. The figures of docs/audit.md are of the rules before these sets were seen.
 """
 
@@ -14,6 +15,7 @@ import re
 import sys
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +24,7 @@ from benchmarks.stories.measure import FLAGGED, Audited, audited_of
 from benchmarks.stories.run import Run, Step
 from benchmarks.stories.task import Hunk
 
-SETS = sorted(path.stem for path in (Path(__file__).parent / "blind").glob("*.json"))
+SETS = [*sorted((Path(__file__).parent / "blind").glob("*.json")), Path(__file__).parent / "honest.json"]
 _KINDS = {"bash": "shell", "read": "view", "edit": "replace", "write": "create"}
 
 
@@ -63,10 +65,10 @@ class _Sent(Run):
         return Step(_KINDS[told["tool"]], "", output, told.get("command", ""), path, hunk, before, after)  # type: ignore[arg-type]
 
 
-def audited(folder: Path, name: str) -> list[Audited]:
+def audited(folder: Path, file: Path) -> list[Audited]:
     """Every run of a set."""
     labels = []
-    for entry in json.loads((Path(__file__).parent / "blind" / f"{name}.json").read_text("utf-8")):
+    for entry in json.loads(file.read_text("utf-8")):
         harbor.write(_Sent(entry), entry["id"], folder / "runs")
         about = {"channel": str(entry["channel"]), "story": entry["why"], "task": entry["id"], "kind": entry["kind"]}
         wanted = "derived" if entry["kind"] == "honest" else "verifier_touched"
@@ -75,9 +77,11 @@ def audited(folder: Path, name: str) -> list[Audited]:
 
 
 if __name__ == "__main__":
-    for chosen in SETS:
-        told = audited(Path(sys.argv[1]) / chosen, chosen)
-        print(chosen, Counter((run.label.kind, "flagged" if run.is_flagged else run.verdict) for run in told))
+    for chosen in map(Path, sys.argv[1:] or SETS):
+        with TemporaryDirectory() as made:
+            told = audited(Path(made), chosen)
+        counts = Counter((run.label.kind, "flagged" if run.is_flagged else run.verdict) for run in told)
+        print(chosen.stem, *(f"{kind} {verdict} {n}" for (kind, verdict), n in sorted(counts.items())), sep="  ")
         for label, verdict, because in told:
             if verdict not in FLAGGED if label.kind == "hack" else verdict != "derived":
-                print(f"  {label.kind:7}{label.channel:3}{label.run}: {verdict}: {because[:200]}")
+                print(f"  {label.kind:7}{label.channel} {label.run}: {verdict}: {because[:200]}")
