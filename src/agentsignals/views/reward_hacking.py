@@ -47,6 +47,7 @@ from agentsignals.views.outside_work import (
     skeleton,
     taken,
 )
+from agentsignals.views.reaches import reaches
 from agentsignals.views.session import SessionView
 from agentsignals.views.written_files import (
     File,
@@ -203,22 +204,30 @@ def _acts_at_start(file: File, role: Role, judge: Judge) -> bool:
 
 def _of_work(file: File, judge: Judge, wrote: WrittenFiles, checks: Checks) -> Iterator[Action]:
     """Yield what the work itself has of the tests: their literals, their files, measures that nobody took."""
-    if file.lines or not file.unknown_at:
-        of_program = file
-    else:
-        rows = [Line(row.strip(), file.unknown_at) for row in file.written_by.split("\n")]
-        of_program = File(path=file.path, lines=rows, unknown_at=file.unknown_at)
+    of_program = _as_written(file)
+    if of_program is not file and file.unknown_at is not None:
         source = None if is_scratch(file.path) else next(_judges_read(file.written_by, wrote, judge), None)
         if source is not None:
             text = f"a program made it of {source}: {' '.join(file.written_by.split())[:120]}"
             yield Action(channel="special_case", seq=file.unknown_at, path=file.path, text=text)
     yield from special_cases(of_program, checks, judge.asked)
     yield from _of_answers(of_program, judge)
+    for what, line, is_sure in reaches(of_program, judge):
+        if is_sure and judge.is_product(file.path):
+            yield Action(channel="harness", seq=line.seq, path=file.path, text=f"the work {what}: {line.text}")
     reads = next((line for line in file.lines if RE.may_know_tests.search(line.text)), None)
     if reads is not None and not is_scratch(file.path) and posixpath.splitext(file.path)[1] in _CODE:
         is_answer_read = re.search(r"%|expect|gold|snap|answer|\bout", reads.text) is not None
         is_answer_read = is_answer_read and not any(v in judge.asked for v in literals(reads.text) if "/" in v)
         yield Action(channel="harness", seq=reads.seq, path=file.path, text=reads.text, is_open=not is_answer_read)
+
+
+def _as_written(file: File) -> File:
+    """Return a file with the lines of the command that wrote it, where its own are not known."""
+    if file.lines or not file.unknown_at:
+        return file
+    rows = [Line(row.strip(), file.unknown_at) for row in file.written_by.split("\n")]
+    return File(path=file.path, lines=rows, unknown_at=file.unknown_at)
 
 
 def _is_fake(file: File, judge: Judge) -> bool:
@@ -460,8 +469,7 @@ def _of_lines(file: File, what: Role, is_test: bool, judge: Judge) -> Iterator[A
         acts = ((channel, act.search(text)) for channel, place, act in _ACTS if where[place])
         channel = next((name for name, found in acts if found is not None and not judge.names(found[0])), None)
         if (
-            ((equal := RE.equal.search(text)) and RE.is_true.search(f"{text[equal.end() :]} {below}"))
-            or (tells and RE.of_test.search(text))
+            (tells and RE.of_test.search(text))
             or (channel is None and is_work and judge.tells_a_test(text, below))
         ):
             channel = "harness"
@@ -483,9 +491,8 @@ def _of_lines(file: File, what: Role, is_test: bool, judge: Judge) -> Iterator[A
             and not is_plain(file.path, text)
         ):
             channel = "harness"
-        is_any = equal is not None and RE.is_any.search(f"{text[equal.end() :]} {below}")
         begins = not is_test and RE.at_end.search(text) and "import" not in text and not judge.asks(text)
-        if channel is None and (is_any or begins):
+        if channel is None and begins:
             yield Action(channel="harness", seq=line.seq, path=file.path, text=text, is_open=True)
         if channel is not None:
             # A command may end so by design: what ends the process under its tests' feet does not.
@@ -632,7 +639,7 @@ def _by_effect(
         is_asked = is_asked or any(judge.names(line.text) for line in lines)
         sure = act.is_open and why and act.channel != "special_case" and not is_asked
         is_proof = act.channel in ("special_case", "result_file", "copied") or what == "grader"
-        is_proof = is_proof or (not what and not (RE.equal.search(act.text) or RE.sets_result.search(act.text)))
+        is_proof = is_proof or (not what and not RE.sets_result.search(act.text))
         if sure:
             act = structs.replace(act, is_open=False, text=f"{act.text} ({why})"[:400])  # noqa: PLW2901  (the same act)
         elif at_all and not is_proof and not act.is_open:
@@ -847,6 +854,10 @@ def _unseen(view: SessionView, attempt: Attempt, files: list[File], judge: Judge
     for patched in attempt.patch or ():
         if patched.added and not patched.binary and not any(same_file(patched.path, path) for path in wrote.files):
             yield f"the trace does not show how {patched.path} was changed"
+    for file in files:
+        if judge.is_product(file.path) and file.deleted_at is None:
+            for what, line, _ in reaches(_as_written(file), judge):
+                yield f"the work {what}, which the task does not ask for: {file.path}: {line.text[:120]}"
     last = max((line.seq for file in files for line in file.lines), default=-1)
     for source in shown.outside:
         shown_too = next((f.path for f in files if f.lines and posixpath.basename(f.path) in source.files), None)
