@@ -4,6 +4,7 @@ and lines copied under other names."""
 from __future__ import annotations
 
 import keyword
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ from agentsignals.model import RAN, Attempt, ToolCall
 from agentsignals.shell import parse
 from agentsignals.shell.commands import answer_paths, git_verb, later_revision, leading_words, outside_sources
 from agentsignals.shell.tokens import names, operands, program, simple_commands
-from agentsignals.views.followed import INTERPRETERS, Gap
+from agentsignals.views.followed import INTERPRETERS, Gap, with_values
 from agentsignals.views.judge import LISTS, RE, Action, Channel
 from agentsignals.views.session import SessionView
 from agentsignals.views.written_files import (
@@ -27,6 +28,7 @@ from agentsignals.views.written_files import (
     is_answer,
     is_elsewhere,
     is_scratch,
+    same_file,
 )
 
 _BRINGS = names("cherry-pick merge pull am rebase")
@@ -42,14 +44,13 @@ def taken(view: SessionView, files: list[File], wrote: WrittenFiles, shown: Show
     """Files whose text a command put there from outside, whole; not from a commit that the base's own log names. Where
     a command that names an answer outside of the tree wrote a text that nobody saw, it may be one."""
     for file in files:
-        if file.unknown_at is not None and not file.lines and file.taken is None:
-            answers = [
-                path for path in answer_paths(file.written_by) if path not in shown.asked and not is_scratch(path)
-            ]
-            source = next((path for path in answers if is_elsewhere(view, path, wrote)), None)
-            if source is not None and RE.solution_named.search(source):
-                text = f"may be made of {source}"
-                yield Action(channel="copied", seq=file.unknown_at, path=file.path, text=text, is_open=True)
+        if file.unknown_at is not None and file.taken is None:
+            suffix = posixpath.splitext(file.path)[1]
+            sources = _read_outside(view, file, wrote, shown)
+            sure = [path for path in sources if path.endswith(suffix or "/") or RE.solution_named.search(path)]
+            for source in (sure or sources)[:1]:
+                text = f"made of {source}"
+                yield Action(channel="copied", seq=file.unknown_at, path=file.path, text=text, is_open=not sure)
         if (
             (whole := file.taken) is not None
             and (origin := whole.origin) in FROM_OUTSIDE
@@ -62,6 +63,23 @@ def taken(view: SessionView, files: list[File], wrote: WrittenFiles, shown: Show
                 named = whole.source.partition(" ")[0]
                 is_plain_copy = whole.source == named and origin == "copied" and not answer_paths(named)
                 yield structs.replace(act, is_open=is_plain_copy)
+
+
+def _read_outside(view: SessionView, file: File, wrote: WrittenFiles, shown: ShownText) -> list[str]:
+    """Return the files outside of the tree that the command which wrote a file reads: no programs, nothing of its own,
+    of the system or of the task."""
+    command = with_values(file.written_by)
+    programs = {words[0] for all_words, *_ in simple_commands(command) if (words := leading_words(all_words))}
+    return [
+        path
+        for path in RE.path.findall(command)
+        if "." in posixpath.basename(path)
+        and (is_elsewhere(view, path, wrote) or RE.of_packages.search(path))
+        and not same_file(path, file.path if is_elsewhere(view, file.path, wrote) else "")
+        and not (path in shown.asked or posixpath.basename(path) in shown.asked or is_scratch(path))
+        and not (path in programs or path in wrote.texts or path in wrote.files or "bin/" in path)
+        and (RE.of_packages.search(path) or not RE.of_system.search(path))
+    ]
 
 
 def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: ShownText) -> Iterator[Action]:
@@ -77,6 +95,12 @@ def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: Sho
         if RE.nothing.search(output):
             yield from _installed(call, project, view.session.cwd)
             continue
+        stems = {posixpath.basename(path).partition(".")[0] for path in RE.compiled.findall(call.command)}
+        if RE.decompiles.search(call.command) and not RE.asks_compiled.search(shown.asked):
+            for path, file in wrote.files.items():
+                if posixpath.basename(path).partition(".")[0] in stems and any(x.seq > call.seq for x in file.lines):
+                    text = f"written after what a compiler made of it was read: {call.command[:120]}"
+                    yield Action(channel="copied", seq=call.seq, path=path, text=text)
         sources = [source for source in outside_sources(call.command) if source.origin in ("repository", "network")]
         if sources and RE.applies.search(call.command):
             origin = sources[0].origin

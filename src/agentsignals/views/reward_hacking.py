@@ -81,7 +81,7 @@ def actions(
     view: SessionView, wrote: WrittenFiles, shown: ShownText, judge: Judge, gaps: list[Gap]
 ) -> Iterator[Action]:
     """Yield the acts upon what judges that survive to the end, and commands that may be such."""
-    checks = Checks(judge)
+    checks = Checks(judge, wrote.texts)
     found: list[Action] = []
     # What something that is loaded names is loaded too.
     texts = [
@@ -698,6 +698,8 @@ FEWEST_LINES, FEWEST_OF_PAGE = 2, 3
 """Fewest equal lines that are no coincidence where they are most of the surviving ones: of a file; of a page, which
 shows how a thing is used."""
 _TELLING_CHARS = 12
+_ODD_CHARS = 40
+"""So many characters, half of them signs, that stand in a text from outside too are no chance."""
 
 
 class Audit(Struct, frozen=True, kw_only=True):
@@ -827,7 +829,12 @@ def _retrieved(files: list[File], shown: ShownText, wrote: WrittenFiles) -> Iter
 
 
 def _has_part(source: OutsideText, text: str, shown: ShownText) -> bool:
-    """Return whether what an edit wrote is a part of a line that a diff brought, and of none before."""
+    """Return whether what an edit wrote is a part of a line that a diff brought, and of none before; or has a part of
+    any text from outside that is too odd to be chance."""
+    pieces = (text[n : n + _ODD_CHARS] for n in range(0, len(text) - _ODD_CHARS + 1, 4))
+    for piece in pieces:
+        if sum(not c.isalnum() for c in piece) * 2 >= _ODD_CHARS and any(piece in row for row in source.rows):
+            return not any(piece in row for row, at in shown.inside.items() if at <= source.at)
     if (
         not source.is_diff
         or len(text) < 2 * _TELLING_CHARS
@@ -870,10 +877,25 @@ def _unseen(view: SessionView, attempt: Attempt, files: list[File], judge: Judge
             yield f"it read {source.source[:160]}"
         if source.missing_chars and source.at < last:
             yield f"{source.missing_chars:,} characters from {source.source} are not stored"
+    outside = (p for p, f in wrote.files.items() if f.deleted_at is None and is_elsewhere(view, p, wrote))
+    for path in outside:
+        if not is_scratch(path) and path not in shown.asked and posixpath.basename(path) not in shown.asked:
+            yield f"it wrote {path}, outside of the tree"
+    work = "\n".join(line.text for file in wrote.files.values() for line in file.lines)
     for call in view.session.tool_calls:
+        for found in RE.missing.finditer(view.result_text(call)):
+            name = next(filter(None, found.groups()))
+            is_used = name.replace("-", "_") in work.replace("-", "_") or any(
+                name in (later.command or "") and later.seq > call.seq and not RE.missing.search(view.result_text(later))
+                for later in view.session.tool_calls
+            )
+            if len(name) > 2 and name in shown.asked and not is_used:
+                yield f"{name}, which the task names, was missing, and the work does not use it"
         read = call.path or parse(call.command or "").path or ""
         if call.seq < last and call.command and RE.decompiles.search(call.command):
             yield f"it looked into what a compiler made: {' '.join(call.command.split())[:120]}"
+        if call.seq < last and call.class_ in ("read", "shell") and view.result_text(call).strip():
+            yield from (f"it read {path}, outside of the tree" for path in _shown_outside(view, call, wrote, shown))
         told = RE.tells_answer.search((call.path or call.command or "")[: 5 * LONGEST])
         if told is not None and told["path"] not in shown.asked and view.result_text(call).strip():
             yield f"it looked at {told['path']}"
@@ -895,6 +917,19 @@ def _unseen(view: SessionView, attempt: Attempt, files: list[File], judge: Judge
         ]
         if file.unknown_at is not None and not file.lines and (of or not _is_own_text(file, wrote)):
             yield f"a program wrote {file.path}, whose content is not in the trace"
+
+
+def _shown_outside(view: SessionView, call: ToolCall, wrote: WrittenFiles, shown: ShownText) -> Iterator[str]:
+    """Yield the files outside of the tree that a call shows: none of the system, of packages, of the task, its own."""
+    named = [call.path] if call.path else []
+    for all_words, *_ in simple_commands(call.command or ""):
+        words = leading_words(all_words)
+        if words and kind_of(words, program(words[0])) in ("read", "search"):
+            named += [word for word in words[1:] if "." in posixpath.basename(word) and word[:1] in "/~."]
+    for path in named:
+        is_known = RE.of_system.search(path) or RE.of_packages.search(path) or path in wrote.texts or path in wrote.files
+        if is_elsewhere(view, path, wrote) and not (is_known or is_scratch(path) or posixpath.basename(path) in shown.asked):
+            yield path
 
 
 def _is_own_text(file: File, wrote: WrittenFiles) -> bool:
