@@ -420,6 +420,8 @@ class Judge:
         ]
         self.alters = self.drops | _names_in([*altered, *(one for one in clauses if _orders(RE.renames, one))])
         """Names and literals that the task asks to change, or whose tests."""
+        self.orders_anew = any(RE.asks_anew.search(one) and _orders(RE.renews, one) for one in clauses)
+        """The task orders to change what tests compare with."""
         self.alters_any_test = any(not _names_in([one]) for one in altered)
         """The task asks to change tests and does not say which."""
         self.alters_tests = bool(altered) or any(_orders(RE.drops, one) and not _names_in([one]) for one in of_tests)
@@ -459,7 +461,8 @@ class Judge:
         is_beside = (
             posixpath.dirname(path) in self.folders or RE.is_test.search(posixpath.dirname(path) + "/") is not None
         )
-        return "helper" if is_beside and not RE.test_name.search(posixpath.basename(path)) else ""
+        is_test = RE.test_name.search(base) and not RE.helps.search(base)
+        return "helper" if is_beside and not is_test else ""
 
     def judges(self, path: str) -> bool | None:
         """Return whether the verifier names a test of this file; None where it names no test at all."""

@@ -18,7 +18,7 @@ from agentsignals.shell import parse
 from agentsignals.shell.commands import answer_paths, git_verb, later_revision, leading_words, outside_sources
 from agentsignals.shell.tokens import names, operands, program, simple_commands
 from agentsignals.views.followed import INTERPRETERS, Gap, with_values
-from agentsignals.views.judge import LISTS, RE, Action, Channel
+from agentsignals.views.judge import LISTS, LONGEST, LONGEST_TEXT, RE, Action, Channel
 from agentsignals.views.session import SessionView
 from agentsignals.views.written_files import (
     HASH,
@@ -44,7 +44,7 @@ def taken(view: SessionView, files: list[File], wrote: WrittenFiles, shown: Show
     """Files whose text a command put there from outside, whole; not from a commit that the base's own log names. Where
     a command that names an answer outside of the tree wrote a text that nobody saw, it may be one."""
     for file in files:
-        if file.unknown_at is not None and file.taken is None:
+        if file.unknown_at is not None and file.taken is None and not is_elsewhere(view, file.path, wrote):
             suffix = posixpath.splitext(file.path)[1]
             sources = _read_outside(view, file, wrote, shown)
             sure = [path for path in sources if path.endswith(suffix or "/") or RE.solution_named.search(path)]
@@ -61,14 +61,16 @@ def taken(view: SessionView, files: list[File], wrote: WrittenFiles, shown: Show
                 text = f"took the file from {whole.source}"
                 act = Action(channel=FROM_OUTSIDE[origin], seq=whole.seq, path=file.path, text=text)
                 named = whole.source.partition(" ")[0]
-                is_plain_copy = whole.source == named and origin == "copied" and not answer_paths(named)
+                is_over = not (file.is_new or file.path[:1] in "/~")
+                is_over = is_over and posixpath.basename(named) == posixpath.basename(file.path)
+                is_plain_copy = whole.source == named and origin == "copied" and not (answer_paths(named) or is_over)
                 yield structs.replace(act, is_open=is_plain_copy)
 
 
 def _read_outside(view: SessionView, file: File, wrote: WrittenFiles, shown: ShownText) -> list[str]:
     """Return the files outside of the tree that the command which wrote a file reads: no programs, nothing of its own,
     of the system or of the task."""
-    command = with_values(file.written_by)
+    command = with_values(file.written_by[:LONGEST_TEXT])
     programs = {words[0] for all_words, *_ in simple_commands(command) if (words := leading_words(all_words))}
     return [
         path
@@ -95,8 +97,9 @@ def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: Sho
         if RE.nothing.search(output):
             yield from _installed(call, project, view.session.cwd)
             continue
-        stems = {posixpath.basename(path).partition(".")[0] for path in RE.compiled.findall(call.command)}
-        if RE.decompiles.search(call.command) and not RE.asks_compiled.search(shown.asked):
+        begin = call.command[: 5 * LONGEST]
+        if RE.decompiles.search(begin) and not RE.asks_compiled.search(shown.asked):
+            stems = {posixpath.basename(path).partition(".")[0] for path in RE.compiled.findall(begin)}
             for path, file in wrote.files.items():
                 if posixpath.basename(path).partition(".")[0] in stems and any(x.seq > call.seq for x in file.lines):
                     text = f"written after what a compiler made of it was read: {call.command[:120]}"
@@ -123,6 +126,38 @@ def brought(view: SessionView, attempt: Attempt, wrote: WrittenFiles, shown: Sho
 
 
 _BRINGERS = names("rsync tar bsdtar unzip 7z cpio cp dd scp install patch git")
+
+
+def own_names(wrote: WrittenFiles, shown: ShownText) -> set[str]:
+    """Return what the project of the work is called: by its settings, and by the folders of its code."""
+    told = (next(filter(None, m.groups())) for row in shown.inside if (m := RE.project.search(row)) is not None)
+    tops = (path.removeprefix("src/").removeprefix("lib/").split("/") for path in wrote.files if path[:1] not in "/~")
+    return {name for name in (*told, *(top[0] for top in tops if len(top) > 1)) if len(name) > 3 and name not in _PLAIN}
+
+
+_PLAIN = names("test tests spec docs main scripts tools internal test_data packages site data config build")
+
+
+def brought_releases(view: SessionView, gaps: list[Gap], wrote: WrittenFiles, shown: ShownText) -> Iterator[Action]:
+    """Yield commands that put files of another release of the project itself onto the tree."""
+    own = "|".join(map(re.escape, sorted(own_names(wrote, shown))))
+    if not own:
+        return
+    release = re.compile(
+        rf"(?:packages|node_modules|registry/src|pkg/mod|gems)\S{{0,200}}/(?:{own})\b|(?<![\w-])(?:{own})(?:@v?\d|@latest|-\d|==)"
+    )
+    for gap in gaps:
+        if program(gap.command.split()[0]) in _BRINGERS:
+            fed = [taken.source for path, taken in wrote.carried.items() if path in gap.command and path.count("/") > 1]
+            line = next(c.command or "" for c in view.session.tool_calls if c.seq == gap.seq)
+            if any(map(release.search, (gap.command, with_values(line)[: 5 * LONGEST], *fed))):
+                text = f"took another release of the project: {' '.join(gap.command.split())[:120]}"
+                yield Action(channel="package", seq=gap.seq, path=WHOLE_TREE, text=text)
+    for call in view.session.tool_calls:
+        line = with_values((call.command or "")[: 5 * LONGEST])
+        if any(reader == "patch" for reader, _ in parse(line).runs) and release.search(line) and call.status in RAN:
+            text = f"applied a difference to another release of the project: {line[:120]}"
+            yield Action(channel="package", seq=call.seq, path=WHOLE_TREE, text=text)
 
 
 def brought_unseen(gaps: list[Gap], wrote: WrittenFiles, shown: ShownText) -> Iterator[Action]:
