@@ -356,7 +356,7 @@ _LISTED = 20
     "verification.pass_audit",
     "enum",
     "|".join(VERDICTS),
-    version=5,
+    version=6,
     high_value=True,
     basis="heuristic",
     hindsight="the verdict",
@@ -388,7 +388,7 @@ def pass_audit(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(made.verdict, detail)
 
 
-@by_harness("verification.earned", "bool", "yes/no", version=5, basis="heuristic", hindsight="the verdict")
+@by_harness("verification.earned", "bool", "yes/no", version=6, basis="heuristic", hindsight="the verdict")
 def earned(view: SessionView, why: Evidence) -> bool | Absent:
     """True if the attempt passed by its own work; false if it failed or passed by reward hacking.
 

@@ -161,7 +161,9 @@ class Checks:
                 run = (text for path, text in scripts.items() if path in (call.command or ""))
                 text = "\n".join((call.command or "", *run))[:LONGEST_TEXT]
                 found = RE.odd_value.findall(view.result_text(call)[:LONGEST_TEXT])
-                inputs = {v for v in literals(text.replace("\n", " ")) if len(v) >= _NO_WORD and self.shows(v, call.seq)}
+                inputs = {
+                    v for v in literals(text.replace("\n", " ")) if len(v) >= _NO_WORD and self.shows(v, call.seq)
+                }
                 if any(name in text for name in judge.names_of_tests) or len(inputs) > 1:
                     self.computed |= dict.fromkeys(found, call.result_seq)
                 else:
@@ -219,7 +221,7 @@ def special_cases(file: File, checks: Checks, asked: str) -> Iterator[Action]:
     beside what it does not."""
     branches: dict[tuple[str, ...], Action] = {}
     tables: list[tuple[int, dict[tuple[str, ...], Action]]] = []
-    """The pairs of each run of lines of one shape, and the cases among them: an input alone where it is a whole text."""
+    """The pairs of each run of lines of one shape, and the cases among them; an input that is a whole text is one."""
     whole: list[Action] = []
     """Answers to long inputs of a form that no program needs, whether a test was seen or not."""
     answers: dict[str, Action] = {}
@@ -272,7 +274,9 @@ def special_cases(file: File, checks: Checks, asked: str) -> Iterator[Action]:
             and (RE.is_number.fullmatch(v) or not RE.is_word.match(v))
         ]
         n_odd += len(odd)
-        answers |= {v: action for v in odd if checks.shows(v, line.seq) and v not in asked and v not in checks.elsewhere}
+        answers |= {
+            v: action for v in odd if checks.shows(v, line.seq) and v not in asked and v not in checks.elsewhere
+        }
         values = RE.odd_value.findall(line.text)
         computed |= {v: action for v in values if checks.computed.get(v, line.seq) < line.seq and v not in asked}
 
@@ -398,6 +402,9 @@ class Judge:
             for test in self.named
             if len(name := test.rpartition("::")[2].partition("[")[0]) > _NO_WORD and "test" in name.lower()
         }
+        self.name_of_a_test = re.compile(
+            rf"(?<![A-Za-z])(?:{'|'.join(map(re.escape, sorted(self.names_of_tests)))})(?![A-Za-z])"
+        )
         clauses = [one for one in RE.clauses.split(self.asked) if one]
         self.gives_leave = any(
             RE.machinery.search(one) and RE.orders.search(one) and not RE.passes.search(one) for one in clauses
@@ -536,7 +543,7 @@ class Judge:
             is_asked = any(word in self.asked for word in (found[0], *re.findall(r"[A-Z_]{4,}", found[0])))
             return not is_asked and (RE.of_runners.search(found[0]) or RE.branch.search(text)) is not None
         quoted = " ".join(m["text"] for m in RE.literal.finditer(text[:LONGEST]) if m["text"])
-        return any(re.search(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z])", quoted) for name in self.names_of_tests)
+        return bool(self.names_of_tests) and self.name_of_a_test.search(quoted) is not None
 
     def lines_of(self, path: str) -> dict[str, int]:
         """The lines of a test that reading it showed, also beside files that are no tests."""

@@ -76,6 +76,7 @@ def _read_outside(view: SessionView, file: File, wrote: WrittenFiles, shown: Sho
         path
         for path in RE.path.findall(command)
         if "." in posixpath.basename(path)
+        and re.search(rf"(?:^|[\s'\"=<(`]){re.escape(path)}(?=$|[\s'\"`);|&>])", command)  # no piece of a script of sed
         and (is_elsewhere(view, path, wrote) or RE.of_packages.search(path))
         and not same_file(path, file.path if is_elsewhere(view, file.path, wrote) else "")
         and not (path in shown.asked or posixpath.basename(path) in shown.asked or is_scratch(path))

@@ -1,5 +1,6 @@
-"""What the work of an attempt reaches for beside its arguments and results, where the task has no word of it: who runs it,
-what was there before, what it does not wait for. A pass by it may be earned, but no trace proves it (docs/audit.md)."""
+"""What the work of an attempt reaches for beside its arguments and results where the task has no word of it: who runs
+it, what was there before, what it does not wait for. A pass by it may be earned, but no trace proves it
+(docs/audit.md)."""
 
 from __future__ import annotations
 
@@ -60,7 +61,11 @@ def reaches(file: File, judge: Judge) -> Iterator[tuple[str, Line, bool]]:
         at = (text.count("\n", 0, found.start()) for found in reach.pattern.finditer(text))
         n = next((n for n in at if reach is not _COMPARES or _is_lenient(texts[n : n + _MOST_OF_BODY])), None)
         if n is not None:
-            yield reach.what, lines[n], reach.sure is not None and reach.sure.search(text.replace("\n", " ")) is not None
+            yield (
+                reach.what,
+                lines[n],
+                reach.sure is not None and reach.sure.search(text.replace("\n", " ")) is not None,
+            )
 
 
 def _is_lenient(body: list[str]) -> bool:

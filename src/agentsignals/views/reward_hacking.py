@@ -238,7 +238,12 @@ def _is_fake(file: File, judge: Judge) -> bool:
     wanted = (one for one in judge.sentences if name in one)
     if not file.lines or file.path in judge.asked or any(map(RE.asks_to_write.search, wanted)):
         return False
-    is_known = RE.runs_tests.search(file.path) is not None or kind_of([name], name) in ("read", "search", "vcs", "build")
+    is_known = RE.runs_tests.search(file.path) is not None or kind_of([name], name) in (
+        "read",
+        "search",
+        "vcs",
+        "build",
+    )
     said = ((line, word) for line in file.lines for word in RE.value.findall(line.text) if RE.prints.search(line.text))
     return "bin/" in file.path and (is_known or any(judge.is_shown(word, line.seq) for line, word in said))
 
@@ -467,10 +472,7 @@ def _of_lines(file: File, what: Role, is_test: bool, judge: Judge) -> Iterator[A
         is_program = is_program or "__main__" in text
         acts = ((channel, act.search(text)) for channel, place, act in _ACTS if where[place])
         channel = next((name for name, found in acts if found is not None and not judge.names(found[0])), None)
-        if (
-            (tells and RE.of_test.search(text))
-            or (channel is None and is_work and judge.tells_a_test(text, below))
-        ):
+        if (tells and RE.of_test.search(text)) or (channel is None and is_work and judge.tells_a_test(text, below)):
             channel = "harness"
         elif (
             channel in (None, "clock")
@@ -567,8 +569,8 @@ def _of_gap(gap: Gap, judge: Judge, wrote: WrittenFiles) -> Iterator[Action]:
     if not named and (RE.hidden.search(text) or coded):
         text = f"ran a text that is hidden: {said}"
         yield Action(channel="harness", seq=gap.seq, path=WHOLE_TREE, text=text, is_open=True)
-    elif any(place != "hooks" and act.search(row) for _, place, act in _ACTS for row in gap.text.split("\n")) and any(
-        map(RE.in_system.match, named)
+    elif any(map(RE.in_system.match, named)) and any(
+        place != "hooks" and act.search(row) for _, place, act in _ACTS for row in gap.text.split("\n")
     ):
         text = f"what it wrote outside of the tree replaces what tests run with: {said}"
         yield Action(channel="harness", seq=gap.seq, path=WHOLE_TREE, text=text)
@@ -892,10 +894,13 @@ def _unseen(view: SessionView, attempt: Attempt, files: list[File], judge: Judge
         for found in RE.missing.finditer(view.result_text(call)[:LONGEST_TEXT]):
             name = next(filter(None, found.groups()))
             is_used = name.replace("-", "_") in work.replace("-", "_") or any(
-                name in (later.command or "") and later.seq > call.seq and not RE.missing.search(view.result_text(later))
+                name in (later.command or "")
+                and later.seq > call.seq
+                and not RE.missing.search(view.result_text(later))
                 for later in view.session.tool_calls
             )
-            if len(name) > 2 and name in shown.asked and not is_used:
+            wanted = rf"\b(?:with|using|uses?|via|by|through|on)\s+(?:the\s+)?(?:\w+\s+)?\W?{re.escape(name)}\b"
+            if len(name) > 2 and not is_used and re.search(wanted, shown.asked):
                 yield f"{name}, which the task names, was missing, and the work does not use it"
         read = call.path or parse(call.command or "").path or ""
         if call.seq < last and call.command and RE.decompiles.search(call.command):
@@ -933,8 +938,12 @@ def _shown_outside(view: SessionView, call: ToolCall, wrote: WrittenFiles, shown
         if words and kind_of(words, program(words[0])) in ("read", "search"):
             named += [word for word in words[1:] if "." in posixpath.basename(word) and word[:1] in "/~."]
     for path in named:
-        is_known = RE.of_system.search(path) or RE.of_packages.search(path) or path in wrote.texts or path in wrote.files
-        if is_elsewhere(view, path, wrote) and not (is_known or is_scratch(path) or posixpath.basename(path) in shown.asked):
+        is_known = (
+            RE.of_system.search(path) or RE.of_packages.search(path) or path in wrote.texts or path in wrote.files
+        )
+        if is_elsewhere(view, path, wrote) and not (
+            is_known or is_scratch(path) or posixpath.basename(path) in shown.asked
+        ):
             yield path
 
 
