@@ -28,7 +28,8 @@ from agentsignals.model.registry import UnitPlace
 from agentsignals.questions import findings
 from agentsignals.sources import uri_of
 from agentsignals.store import Store
-from agentsignals.store.index import INDEX_FILE, code_stamp
+from agentsignals.store.disk import code_stamp
+from agentsignals.store.index import INDEX_FILE
 from agentsignals.store.query import NAMES
 from tests import long_sessions
 from tests.claude import Log

@@ -39,11 +39,11 @@ from agentsignals.model.registry import may_have_plugins
 from agentsignals.sources import RawFile, Unreadable, nonblocking, read, storable_text
 from agentsignals.sources.local import deleted_files, existing_paths, found_homes
 from agentsignals.store import PLACE, Store, disk, resolve_folder, sidecars
+from agentsignals.store.disk import code_stamp
 from agentsignals.store.index import (
     ArtifactEntry,
     Manifest,
     among_files,
-    code_stamp,
     local_files,
     sessions_only_in,
 )

@@ -28,7 +28,7 @@ from agentsignals.repositories.working_trees import (
     worktrees,
 )  # fmt: skip
 from agentsignals.store import Store, artifact_id, sidecars
-from agentsignals.store.index import code_stamp
+from agentsignals.store.disk import code_stamp
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.store.tables import CommitRow, LineRow
 

@@ -1,16 +1,18 @@
-"""Files that are written whole or not at all, checks whether they still are as written, and the writer's lock."""
+"""Files that are written whole or not at all, checks whether they still are as written, the writer's lock, and the
+stamp of the code that wrote a store."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import os
+import sys
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from fnmatch import fnmatchcase
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from operator import or_
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +22,7 @@ from msgspec import Struct
 
 from agentsignals import private_files
 from agentsignals.errors import StoreError
+from agentsignals.model.prices import own_prices
 
 KEEP_S = 3600
 """Seconds that replaced files stay on disk, so that a reader who opened the store before can go on reading. A report
@@ -357,3 +360,42 @@ def free_of_runs(root: Path) -> Iterator[bool]:
             yield False
             return
         yield True
+
+
+def refuse_newer(root: Path, version: int, newest: int) -> None:
+    """Raise StoreError for an index that a newer program wrote: overwriting it would lose data."""
+    if version > newest:
+        raise StoreError(
+            f"The store {root} was written by a newer agentsignals: its index is of version {version}, and this program"
+            f" knows versions up to {newest}.",
+            "Use the newer program, or name another folder with --store.",
+        )
+
+
+def code_stamp() -> str:
+    """Return a hash of all files of this package and of the installed packages, which may add units, and of the
+    person's own prices. While it is unchanged, nothing in the store is stale because of code or prices."""
+    return _stamp(tuple(sys.path)) + own_prices().digest.hex()
+
+
+@cache
+def _stamp(places: tuple[str, ...]) -> str:
+    parts = set(files_and_times(str(Path(__file__).parents[1])))
+    for folder in places:  # packages with their versions; `importlib.metadata` reads each, which takes longer
+        with suppress(OSError), os.scandir(folder or ".") as entries:
+            parts.update(entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info")))
+    return hashlib.blake2b("|".join(sorted(parts)).encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
+
+
+def files_and_times(folder: str) -> list[str]:
+    """Return all files below a folder, each with its length and time."""
+    stamps: list[str] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                if entry.name != "__pycache__":
+                    stamps += files_and_times(entry.path)
+            else:
+                seen = entry.stat()
+                stamps.append(f"{entry.path}:{seen.st_size}:{seen.st_mtime_ns}")
+    return stamps

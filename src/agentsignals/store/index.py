@@ -15,13 +15,11 @@ import re
 import shutil
 import sqlite3
 import stat
-import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, KeysView, MutableMapping, ValuesView
 from contextlib import closing, contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from threading import RLock
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -33,9 +31,8 @@ from msgspec.structs import replace
 
 from agentsignals import private_files
 from agentsignals.errors import StoreError
-from agentsignals.model.prices import own_prices
 from agentsignals.store import disk
-from agentsignals.store.disk import StoredFile
+from agentsignals.store.disk import StoredFile, refuse_newer
 
 SCHEMA_VERSION = 12
 """Version of the tables' columns and of this index. A store of an older version is read again from its sources; one of
@@ -893,16 +890,6 @@ def _error_code(problem: sqlite3.Error) -> int:
     return getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
 
 
-def refuse_newer(root: Path, version: int, newest: int) -> None:
-    """Raise StoreError for an index that a newer program wrote: overwriting it would lose data."""
-    if version > newest:
-        raise StoreError(
-            f"The store {root} was written by a newer agentsignals: its index is of version {version}, and this program"
-            f" knows versions up to {newest}.",
-            "Use the newer program, or name another folder with --store.",
-        )
-
-
 def local_files(manifest: Manifest) -> set[str]:
     """Return the files of this machine that traces were read from."""
     return {uri for uri, stamp in manifest.stamps().items() if stamp.is_trace and stamp.is_local}
@@ -968,32 +955,3 @@ def sessions_only_in(manifest: Manifest, files: set[str]) -> set[str]:
             if held[session_id] in gone and here[entry.group] <= theirs[name_of(session_id)]:
                 found.add(session_id)
     return found
-
-
-def code_stamp() -> str:
-    """Return a hash of all files of this package and of the installed packages, which may add units, and of the
-    person's own prices. While it is unchanged, nothing in the store is stale because of code or prices."""
-    return _stamp(tuple(sys.path)) + own_prices().digest.hex()
-
-
-@cache
-def _stamp(places: tuple[str, ...]) -> str:
-    parts = set(files_and_times(str(Path(__file__).parents[1])))
-    for folder in places:  # packages with their versions; `importlib.metadata` reads each, which takes longer
-        with suppress(OSError), os.scandir(folder or ".") as entries:
-            parts.update(entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info")))
-    return hashlib.blake2b("|".join(sorted(parts)).encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
-
-
-def files_and_times(folder: str) -> list[str]:
-    """Return all files below a folder, each with its length and time."""
-    stamps: list[str] = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir():
-                if entry.name != "__pycache__":
-                    stamps += files_and_times(entry.path)
-            else:
-                seen = entry.stat()
-                stamps.append(f"{entry.path}:{seen.st_size}:{seen.st_mtime_ns}")
-    return stamps

@@ -29,7 +29,8 @@ from agentsignals.redaction import Redactor
 from agentsignals.redaction.personal import KEY_BYTES
 from agentsignals.redaction.values import KnownSecrets, is_searched
 from agentsignals.store import disk
-from agentsignals.store.index import SHARDS_FOLDER, files_and_times
+from agentsignals.store.disk import files_and_times
+from agentsignals.store.index import SHARDS_FOLDER
 
 if TYPE_CHECKING:
     from agentsignals.store import Store

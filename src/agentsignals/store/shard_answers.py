@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from agentsignals.store import disk, tables
-from agentsignals.store.index import code_stamp
+from agentsignals.store.disk import code_stamp
 from agentsignals.store.query import NAMES, Connection, column_names, execute_ours, path_list
 
 if TYPE_CHECKING:

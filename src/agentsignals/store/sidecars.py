@@ -26,8 +26,8 @@ from agentsignals import private_files
 from agentsignals.errors import StoreError
 from agentsignals.model import Label
 from agentsignals.store import disk
-from agentsignals.store.disk import StoredFile
-from agentsignals.store.index import RETIRED, code_stamp, refuse_newer
+from agentsignals.store.disk import StoredFile, code_stamp, refuse_newer
+from agentsignals.store.index import RETIRED
 from agentsignals.store.index import SHARDS_FOLDER as SHARDS
 
 if TYPE_CHECKING:
