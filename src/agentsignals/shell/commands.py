@@ -547,7 +547,8 @@ def _of_git(verb: list[str]) -> list[Outside]:
     named_first = [
         w
         for w in operands(verb)[:1]
-        if verb[0] in _OUTPUT_WORDS["revision_first"] and not _OUTPUT_PATTERNS["path"].search(w[-_LONGEST_PATH:])
+        if verb[0] in _OUTPUT_WORDS["revision_first"]
+        and not _OUTPUT_PATTERNS["path"].search(w.partition(":")[0][-_LONGEST_PATH:])
     ]
     revisions = [r for w in operands(verb) if (r := later_revision(w, w in named_first))]
     return [Outside("repository", named or revisions[0])] if named or revisions else []

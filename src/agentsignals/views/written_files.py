@@ -452,7 +452,7 @@ def _shown(call: ToolCall, event: Event, source: tuple[EditOrigin, str], text: s
             for name in (
                 *_NAMED.findall(text),
                 *re.split(r"[\s:()]+", source[1]),
-                *_ABSOLUTE.findall((call.command or "")[:_LONGEST_COMMAND]),
+                *re.split(r"[\s:'\"();|&<>]+", (call.command or "")[:_LONGEST_COMMAND]),
             )
         ),
         missing_chars=max(event.n_chars - len(text), 0),
