@@ -10,8 +10,14 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.cli.analyze import summary_of
-from agentsignals.questions.ranking import ResolvedCandidate, ResolvedGroup
-from agentsignals.questions.summary import failed_text, resolved_text, totals, trend_text
+from agentsignals.questions.ranking import (
+    ResolvedCandidate,
+    ResolvedGroup,
+    failed_text,
+    resolved_text,
+    totals,
+    trend_text,
+)
 from tests.build import call, session, user
 from tests.questions.stores import store_of
 from tests.signals.attempts import trial

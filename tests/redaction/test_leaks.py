@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from agentsignals.redaction import Redactor, redacted, redacted_part
 from agentsignals.redaction.personal import mask_word
-from agentsignals.redaction.spans import Span, masked, merged
+from agentsignals.redaction.values import Span, masked, merged
 from tests.quick import each_row, some
 from tests.redaction.planted import CONTEXTS, KINDS, OPTION, Secret, broken, pieces, said
 

@@ -11,7 +11,7 @@ import pytest
 
 from agentsignals.redaction import Redactor, redacted
 from agentsignals.redaction.personal import Pseudonyms
-from agentsignals.redaction.spans import without_pseudonyms
+from agentsignals.redaction.values import without_pseudonyms
 from tests.quick import each_row
 from tests.redaction.planted import CONTEXTS, OPTION
 

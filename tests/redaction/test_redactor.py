@@ -17,8 +17,7 @@ from urllib.parse import quote
 import pytest
 
 from agentsignals.redaction import Guard, Redactor, redacted
-from agentsignals.redaction.spans import without_pseudonyms
-from agentsignals.redaction.values import KnownSecrets, RandomValues, is_searched
+from agentsignals.redaction.values import KnownSecrets, RandomValues, is_searched, without_pseudonyms
 from tests.quick import each_row
 
 TEXTS = tomllib.loads(Path(__file__).with_name("texts.toml").read_text("utf-8"))

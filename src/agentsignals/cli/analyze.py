@@ -25,7 +25,7 @@ from agentsignals.store.index import INDEX_FILE, main_context
 if TYPE_CHECKING:
     from agentsignals.ingest.pipeline import Summary
     from agentsignals.ingest.plan import UnknownFields
-    from agentsignals.questions.summary import Summary as StoreSummary
+    from agentsignals.questions.ranking import Summary as StoreSummary
 
 _UNREAD_LINES = 6
 """Kinds of unread files that are named in words."""
@@ -355,7 +355,7 @@ def findings_of(store: Store, context: str | None = None, jobs: int | None = Non
 
 def summary_of(store: Store, jobs: int | None = None) -> tuple[Findings, StoreSummary]:
     """Return the findings of the store's main context, and the summary of all."""
-    from agentsignals.questions.summary import summary
+    from agentsignals.questions.ranking import summary
 
     main = findings_of(store, None, jobs)
     others = [findings_of(store, other.context, jobs) for other in main.elsewhere]
@@ -377,7 +377,7 @@ MOST_RESOLVED = 6
 
 def last_lines(store: Store, made: StoreSummary, named: str = "") -> str:
     """The summary and the next commands. `named`: the options that name the store and the sessions."""
-    from agentsignals.questions.summary import head_text, resolved_text
+    from agentsignals.questions.ranking import head_text, resolved_text
 
     lines: list[str] = []
     for part in made.contexts:

@@ -301,7 +301,7 @@ def run_findings(options: argparse.Namespace) -> int:
 
 def _findings_text(made: Findings, named: str = "") -> str:
     from agentsignals.cli.analyze import elsewhere_lines
-    from agentsignals.questions.summary import head_text, of_context, resolved_text
+    from agentsignals.questions.ranking import head_text, of_context, resolved_text
     from agentsignals.ui.document import checks_text
 
     resolved = resolved_text(made.resolved)

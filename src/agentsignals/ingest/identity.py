@@ -235,7 +235,7 @@ def _begin_alike(one: Session, other: Session) -> bool:
 
 def _lacks(one: Session, other: Session) -> bool:
     """Return whether one has not all that is said in the other, but for texts that were masked there."""
-    from agentsignals.redaction.spans import has_mask  # noqa: PLC0415  (few logs are compared, and every run reads this)
+    from agentsignals.redaction.values import has_mask  # noqa: PLC0415  (few logs are compared, and every run reads this)
 
     told = _said((e.text, e.timestamp) for e in other.events if e.kind in _SAID and not has_mask(e.text or ""))
     return _share(told, _said((e.text, e.timestamp) for e in one.events), _ROUNDED_US) < len(told)

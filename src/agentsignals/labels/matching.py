@@ -36,7 +36,7 @@ from agentsignals.labels.tasks import Task, Unfit, Verdict
 from agentsignals.labels.units import plain, unit_of_text
 from agentsignals.model import Absent, Label
 from agentsignals.redaction import Redactor, redacted
-from agentsignals.redaction.spans import without_pseudonyms
+from agentsignals.redaction.values import without_pseudonyms
 from agentsignals.stats.agent_traces import TASK, label
 from agentsignals.stats.intervals import FEWEST_CLUSTERS
 from agentsignals.store import Store, sidecars

@@ -23,7 +23,7 @@ from agentsignals.labels.tasks import Task, Unfit, Verdict, mark, prompt, read_a
 from agentsignals.labels.units import Mask, Unit, plain, shortened
 from agentsignals.model import Absent, Turn
 from agentsignals.redaction import redacted
-from agentsignals.redaction.spans import without_pseudonyms
+from agentsignals.redaction.values import without_pseudonyms
 from agentsignals.stats.intervals import SEED
 
 PER_CLASS = 2

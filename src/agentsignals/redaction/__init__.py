@@ -22,8 +22,7 @@ from msgspec.structs import replace
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction import commands, encoded, fields, keys, personal, values
 from agentsignals.redaction.personal import KEY_BYTES, Pseudonyms, mask_word
-from agentsignals.redaction.spans import Span, masked, merged, unmasked
-from agentsignals.redaction.values import KNOWN, KnownSecrets, names_a_secret, present
+from agentsignals.redaction.values import KNOWN, KnownSecrets, Span, masked, merged, names_a_secret, present, unmasked
 
 _T = TypeVar("_T")
 _KEPT_CHARS = 4_000_000

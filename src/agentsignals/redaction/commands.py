@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.encoded import of_base64
-from agentsignals.redaction.spans import Span, places
 from agentsignals.redaction.values import (
     LEAST_CHARS,
+    Span,
     is_random,
     is_secret,
     is_strong,
@@ -25,6 +25,7 @@ from agentsignals.redaction.values import (
     looks_given,
     looks_typed,
     names_a_secret,
+    places,
     speaks_of_other,
 )
 from agentsignals.shell.commands import leading_words

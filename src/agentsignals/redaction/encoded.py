@@ -17,7 +17,7 @@ from html.entities import html5
 from itertools import chain
 
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.redaction.spans import LongRuns, Span
+from agentsignals.redaction.values import LongRuns, Span
 
 DEEPEST = 3
 """Nested encodings that are undone."""

@@ -13,10 +13,10 @@ from itertools import pairwise
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.keys import BREAK
-from agentsignals.redaction.spans import Span, occurrences, places
 from agentsignals.redaction.values import (
     LEAST_CHARS,
     Present,
+    Span,
     Word,
     alternates,
     has_digit,
@@ -32,6 +32,8 @@ from agentsignals.redaction.values import (
     looks_typed,
     named,
     names_a_secret,
+    occurrences,
+    places,
     speaks_of_other,
 )
 

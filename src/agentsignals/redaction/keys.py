@@ -18,8 +18,10 @@ from typing import NamedTuple
 import msgspec
 
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.redaction.spans import WORD_START, LongRuns, Span, occurrences, places
 from agentsignals.redaction.values import (
+    WORD_START,
+    LongRuns,
+    Span,
     is_known,
     is_mixed,
     is_random,
@@ -29,6 +31,8 @@ from agentsignals.redaction.values import (
     looks_given,
     looks_typed,
     names_a_secret,
+    occurrences,
+    places,
 )
 from agentsignals.shell.tokens import names
 

@@ -13,7 +13,7 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from itertools import chain
 
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.redaction.spans import SIGN, WORD_START, LongRuns, Span, occurrences
+from agentsignals.redaction.values import SIGN, WORD_START, LongRuns, Span, occurrences
 
 _ENDS = r"(?![A-Za-z0-9_-]|\.\d)"
 _LOCAL = deferred_pattern(rf"(?:(?<=\\[nrt])|(?<![A-Za-z0-9_.+-])|{SIGN})[A-Za-z0-9_][\w.+-]{{0,63}}\Z")

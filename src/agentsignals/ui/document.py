@@ -25,10 +25,9 @@ from agentsignals.questions.question import (
     singular,
     times,
 )
-from agentsignals.questions.ranking import MORE, Answer, Findings
+from agentsignals.questions.ranking import MORE, Answer, Findings, Summary, summary
 from agentsignals.questions.studies import STUDIES, study
 from agentsignals.questions.studies import studies as every_study
-from agentsignals.questions.summary import Summary, summary
 from agentsignals.redaction import redacted_in
 from agentsignals.redaction.values import KnownSecrets
 from agentsignals.sources.local import deleted_files

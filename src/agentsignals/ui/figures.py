@@ -10,11 +10,11 @@ from math import floor, fsum, inf, isfinite, log10, nextafter
 from typing import Any, NamedTuple
 
 from agentsignals.questions import charts as calendar
-from agentsignals.questions import summary
+from agentsignals.questions import ranking
 from agentsignals.questions.estimates import ClusteredShare, clustered_share, ruled
 from agentsignals.questions.question import MISSING, Row, formatted
+from agentsignals.questions.ranking import ContextSummary
 from agentsignals.questions.sql import place_by_session
-from agentsignals.questions.summary import ContextSummary
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, median
@@ -352,22 +352,22 @@ def cards(part: ContextSummary, of: Filter | None = None) -> list[Card]:
         return of.link(path, **words) if of else ""
 
     counted, periods = part.totals, part.totals.periods
-    plural = f"{summary.NOUNS[part.context]}s"
+    plural = f"{ranking.NOUNS[part.context]}s"
     by = f"by {counted.step}"
     costs = spark([period.cost_usd for period in periods], f"Cost {by}")
     failures = [period.failed / period.answered if period.answered else None for period in periods]
     priced = "" if counted.priced == counted.sessions else f"{counted.priced:,} of {counted.sessions:,} {plural} priced"
-    trend = summary.trend_text(counted) or priced
+    trend = ranking.trend_text(counted) or priced
     if not trend and counted.cost_usd:
         each = formatted(counted.cost_usd / counted.priced, "usd", counted.at_least)
         trend = f"{each} per {plural.removesuffix('s')}"
     share = formatted(counted.failed / counted.answered, "share") if counted.answered else MISSING
     made = [
-        Card("Cost", summary.cost_text(counted), trend, link("/sessions", order="cost_usd"), costs),
+        Card("Cost", ranking.cost_text(counted), trend, link("/sessions", order="cost_usd"), costs),
         Card(
             plural.capitalize(),
             f"{counted.sessions:,}",
-            summary.span_text(counted) or "no times recorded",
+            ranking.span_text(counted) or "no times recorded",
             link("/sessions"),
             spark([float(period.sessions) for period in periods], f"{plural.capitalize()} {by}"),
         ),

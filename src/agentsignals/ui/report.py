@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from agentsignals.errors import BaselineError, StoreError
 from agentsignals.questions import baseline as baselines
 from agentsignals.questions.question import MISSING, Kind, formatted, mark_names, row_names, without_bound
+from agentsignals.questions.ranking import head_text, resolved_text
 from agentsignals.questions.studies import studies
-from agentsignals.questions.summary import head_text, resolved_text
 from agentsignals.store import Store, disk
 from agentsignals.store.secrets import known_secrets
 from agentsignals.ui import check_report

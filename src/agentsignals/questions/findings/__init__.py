@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from agentsignals.errors import UsageError
 from agentsignals.model.registry import Registry, did_you_mean
-from agentsignals.questions import compare, summary
+from agentsignals.questions import compare, ranking
 from agentsignals.questions.estimates import ranked, ruled
 from agentsignals.questions.question import SIGNAL_PATH, Inputs, Question, Row, Rows, Study, Versions, formatted
 from agentsignals.questions.ranking import (
@@ -304,8 +304,8 @@ _BILL = Question(
 _TOTALS = Question(
     name="totals",
     question="",
-    queries={"sessions": summary.SESSIONS},
-    function=lambda inputs: summary.totals(inputs.rows["sessions"]),
+    queries={"sessions": ranking.OF_TOTALS},
+    function=lambda inputs: ranking.totals(inputs.rows["sessions"]),
     context="either",
 )
 _RESOLVED = Question(

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentsignals.ingest.plan import unknown_fields_by_version, versions_by_format
-from agentsignals.questions import findings, summary
+from agentsignals.questions import findings, ranking
 from agentsignals.questions.compare import QUERIES, resolved_groups
 from agentsignals.questions.question import Inputs, Kind, formatted
 from agentsignals.questions.ranking import MORE, Answer, Bounds, Findings, ResolvedGroup, amount
@@ -99,7 +99,7 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
     def counted() -> dict[str, Any]:
         rows = {each: session_rows(snapshot, filter_.of_context(each)) for each in snapshot.contexts}
         return {
-            "totals": {each: summary.totals(held) for each, held in rows.items()},
+            "totals": {each: ranking.totals(held) for each, held in rows.items()},
             "resolved": _resolved(snapshot, filter_) if "eval" in snapshot.contexts else [],
             "overall": overall(snapshot, of_context, rows.get(context, [])),
             "models": by_model(),
@@ -140,8 +140,8 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
     for each in sorted(chosen_contexts, key=lambda name: -held["totals"][name].sessions):
         made = of_range.soon(("findings shown", each), partial(of, of_range, each), WAIT_S)
         made_or_none = made or Findings(answers=[], sessions=0, context=each, bill="", looked_at={}, bounds=Bounds())
-        most = MOST_OPEN if len(made_or_none.answers) <= MOST_OPEN else summary.MOST_FINDINGS
-        shown = summary.of_context(made_or_none, held["totals"][each], most)
+        most = MOST_OPEN if len(made_or_none.answers) <= MOST_OPEN else ranking.MOST_FINDINGS
+        shown = ranking.of_context(made_or_none, held["totals"][each], most)
         if each == "eval":  # not the findings', which are not there yet, or of all attempts
             shown = replace(shown, resolved=held["resolved"])
         in_context = filter_.of_context(each)
