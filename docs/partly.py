@@ -95,7 +95,7 @@ def _sure(path: str) -> str:
         by_class = f"by class, {_between(right)} of the hits are right and {_between(found)} of the cases are found"
         unseen = labeller_figure("sentiment", "rules")
         if path == "corpus.sentiment_label" and unseen is not None:
-            truth += f" that the rules' author had read; {unseen.n} unread ones gave {unseen.kappa:.2f}"
+            truth += f" that the rules' author had read; {unseen.n:,} unread ones gave {unseen.kappa:.2f}"
         return f"agreement (kappa) {first.kappa:.2f}; {by_class}; {most} {truth}"
     right_in = f"right in {share_text(first.agreement, first.agreement_interval)} of {most} {truth}"
     return right_in if min(right) == 1 else f"{right_in}; by class, {_between(right)} of the hits are right"

@@ -21,6 +21,7 @@ from agentsignals.labels.tasks import task
 from agentsignals.labels.units import answer_end_in, request_in
 from agentsignals.model import Label, Turn
 from agentsignals.stats.intervals import mean_probability
+from agentsignals.stats.validation import labeller_figure
 from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.ui.snapshot import Snapshot
@@ -29,7 +30,6 @@ from agentsignals.words.classifier import (
     VERSION,
     Model,
     chooses_option,
-    classifier_of,
     features,
     read,
     session_mark,
@@ -105,8 +105,10 @@ def test_a_store_is_labelled_by_what_is_shipped(store: Store, capsys: pytest.Cap
     assert model is not None
     assert summary["prompt_hash"] == f"classifier-{model.version}"
     assert summary["labelled"] == (4 if name == "pushback" else 6), "a first message objects to nothing"
-    assert summary["measured"].startswith(model.measured), "today's weights first"
-    assert summary["measured"].endswith("by the weights before these")
+    figure = labeller_figure(name, "classifier")
+    assert figure is not None and figure.version == model.version, "measured again after training"
+    assert summary["measured"] == f"{figure.text(model.version)}; {model.measured}"
+    assert figure.text("other") == f"{figure.text(model.version)}, by earlier weights"
     assert set(summary["shares"]) == set(task(name).values)
     assert sum(share["share"] for share in summary["shares"].values()) == pytest.approx(1, abs=0.01)
     assert all(share["low"] <= share["share"] <= share["high"] for share in summary["shares"].values())
@@ -138,9 +140,8 @@ def test_help_names_every_labeller_and_the_recommended_ones_kappa(capsys: pytest
     assert "encoder: recommended" in words
     for kind in ("encoder", "classifier"):
         for name in shipped_tasks():
-            held_out = classifier_of(kind, name).held_out  # type: ignore[union-attr]
-            assert held_out is not None and held_out.others is not None
-            assert f"{held_out.others.kappa:.2f}".lstrip("0") in words, (kind, name)
+            figure = labeller_figure(name, kind)
+            assert figure is not None and f"{figure.kappa:.2f}".lstrip("0") in words, (kind, name)
 
 
 LEFT_OUT = Path(__file__).with_name("left_out_rows.json")
@@ -194,7 +195,7 @@ def test_a_class_that_is_wrong_as_often_as_right_is_not_shown() -> None:
     assert standing("prompt_intent", "classifier", "connect") == (False, None, 0)
     assert standing("pushback", "classifier", "rejection") == (False, None, 0), "one label is no measure"
     assert standing("pushback", "rules", "rejection") == (False, None, 0)
-    assert standing("pushback", "rules", "correction") == (True, 24 / 41, 41)
+    assert standing("pushback", "rules", "correction") == (True, 40 / 58, 58)
     assert standing("pushback", "human:ann", "rejection") == (True, None, 0)
     assert standing("pushback", "classifier:gone.json", "correction") == (False, None, 0)
 

@@ -251,7 +251,7 @@ def test_rules_and_models_stand_side_by_side(tmp_path: Path, server: Server) -> 
     store = store_of(tmp_path, ["this is ridiculous", "do it"])
     judge(store, server)
     summary = running.run(store, task("sentiment"), labeller("rules"), Selection(), silent)
-    assert summary.calls == 0 and summary.cost_usd is None and "kappa 0.60" in summary.measured
+    assert summary.calls == 0 and summary.cost_usd is None and "kappa 0.50" in summary.measured
     found = rows(store, "SELECT labeller, turn, value FROM labels ORDER BY ALL")[1]
     assert found == [("openai:tiny", 0, "NEUTRAL"), ("openai:tiny", 1, "NEUTRAL"), ("rules", 0, "NEGATIVE"),
                      ("rules", 1, "NEUTRAL")]  # fmt: skip

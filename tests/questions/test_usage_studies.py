@@ -302,7 +302,7 @@ def test_intents_by_the_classifier_are_shares_that_say_so(tmp_path: Path) -> Non
     assert sum(shares.values()) == pytest.approx(1, abs=0.01) and set(shares) == set(INTENTS)
     assert {f.of for f in of_class.values()} == {"prompts labelled by classifier"}
     assert all("mean probability by classifier" in f.note for f in of_class.values())
-    assert all("kappa" in f.validation and "left out of training" in f.validation for f in of_class.values())
+    assert all("kappa" in f.validation and "unseen projects" in f.validation for f in of_class.values())
     for f in of_class.values():
         assert f.interval is None or f.interval[0] <= float(f.value or 0) <= f.interval[1]
     assert not any("persona" in f.id for f in found.findings)

@@ -69,7 +69,7 @@ def test_what_labellers_differ_about_comes_with_its_message_its_context_and_ever
     assert "3 labelled, 3 by several labellers, 3 with disagreement" in text
     assert text.index("Fix the parser, please") < text.index("thanks"), "in the order of turns where as many differ"
     assert "human:ann rejection unsure because" in text, "people's labels have no precision"
-    assert "rules non pushback 71% of 857 right because" in text
+    assert "rules non pushback 71% of 1,307 right because" in text
     links = Elements(page(server, f"/labels?task={TASK}")).all_of("href")
     assert "/session/fine-1?at=0#e0" in links and any(f"#e{n}" in link for link in links for n in range(3, 20))
     assert "Context" in text and "Fix the parser, please end of the reply w" in text

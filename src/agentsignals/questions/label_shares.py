@@ -192,12 +192,13 @@ def as_labelled(share: ClusteredShare, labeller: str) -> ClusteredShare:
 
 
 def validation_of(labeller: str, task: str) -> str:
+    """Return what was measured of a labeller at a task: on unseen projects, else on those left out of its training."""
+    model = None
     with suppress(SourceError):
-        if model := classifier_of(labeller, task):
-            return f"{labeller}: {model.measured}"
+        model = classifier_of(labeller, task)
     if figure := labeller_figure(task, labeller):
-        return f"{labeller}: {figure.text()}"
-    return f"{labeller}, {NEVER_VALIDATED} here"
+        return f"{labeller}: {figure.text('' if model is None else model.version)}"
+    return f"{labeller}, {NEVER_VALIDATED} here" if model is None else f"{labeller}: {model.measured}"
 
 
 def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they are read)

@@ -122,11 +122,11 @@ FEWEST_JUDGED = 10
 
 
 def quality(name: str, task: Task) -> str:
-    """Return how good a labeller is at a task, in a line: today's model, then what was measured on unseen projects.
-    Empty where nobody measured it."""
+    """Return how good a labeller is at a task, in a line: on unseen projects, then a model on projects left out of its
+    training. Empty where nobody measured it."""
     model, figure = classifier_of(name, task.name), labeller_figure(task.name, name)
-    said = [] if model is None else [model.measured]
-    return "; ".join(said if figure is None else [*said, figure.text()])
+    said = [] if figure is None else [figure.text("" if model is None else model.version)]
+    return "; ".join([*said, *([] if model is None else [model.measured])])
 
 
 class Standing(NamedTuple):

@@ -15,7 +15,6 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from agentsignals.model import RULES
 from agentsignals.stats.intervals import Interval, wilson
 
 _FOLDER = Path(__file__).parent
@@ -143,26 +142,29 @@ def share_text(share: float | None, interval: Interval | None) -> str:
 # -- labellers on unseen projects --------------------------------------------------------------------------------------
 
 
-UNSEEN: Final = "messages of 44 projects (43 unseen), read twice and settled by language models (2026-11-29)"
-"""Messages that `labellers.json` was measured on: before they joined the training of classifiers."""
-
-
 class LabellerFigure(Struct, frozen=True, kw_only=True):
-    """One shipped labeller at one task. The interval is over projects."""
+    """One shipped labeller at one task, on random English messages of projects that it was not made from. The interval
+    is over projects."""
 
     task: str
     labeller: str
     n: int
+    projects: int
     kappa: float
     low: float
     high: float
+    version: str = ""
+    """The weights of a classifier that were measured."""
     classes: dict[str, tuple[int, int]] = {}
-    """By class: labels of it, and how many of these are right."""
+    """Of rules, by class: labels of it, and how many of these are right."""
 
-    def text(self) -> str:
-        """Return kappa, its interval, what it was measured on, and whose earlier weights they were."""
-        before = "" if self.labeller == RULES else ", by the weights before these"
-        return f"kappa {self.kappa:.2f} [{self.low:.2f}, {self.high:.2f}] on {self.n} {UNSEEN}{before}"
+    def text(self, version: str = "") -> str:
+        """Return kappa, its interval and what it was measured on. `version`: today's weights."""
+        before = "" if version == self.version else ", by earlier weights"
+        return (
+            f"kappa {self.kappa:.2f} [{self.low:.2f}, {self.high:.2f}] on {self.n:,} random messages of {self.projects}"
+            f" unseen projects, read twice and settled by language models{before}"
+        )
 
 
 @cache
