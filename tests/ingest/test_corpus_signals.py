@@ -266,6 +266,6 @@ def test_what_is_forgotten_is_in_no_brief(corpus: Corpus) -> None:
         kept = (corpus.store / corpus_signals.FOLDER).iterdir()
         return [path.name for path in kept if gone.encode() in path.read_bytes()]
 
-    assert len(naming()) == 2
+    assert len(naming()) == 3
     forget(corpus.store, [gone])
     assert naming() == []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from agentsignals import on_demand
 from agentsignals.cli import main
 from agentsignals.errors import NotComputed
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.corpus_signals import FILES, MARKS
+from agentsignals.ingest.corpus_signals import FILES, LINES, MARKS
 from agentsignals.ingest.measure import explain
 from agentsignals.questions.findings import Reader, findings, questions
 from agentsignals.questions.studies import studies
@@ -73,7 +75,7 @@ def parts(store: Store) -> dict[str, list[str]]:
 
 def test_a_run_computes_what_findings_attempts_and_places_rest_on_and_nothing_else() -> None:
     signals, paths = catalogue(), {signal.path: signal.name for signal in catalogue().values()}
-    asked = {paths[path] for question in questions().values() for path in question.signals or ()}
+    asked = {paths[path] for question in questions().values() for path in question.signals}
     columns = {*AttemptRow.__struct_fields__, "attempt1_tool_cap", "retry_tool_cap"} & signals.keys()
     assert with_needs(frozenset(asked | columns | {FILES, MARKS})) == FIRST
 
@@ -109,8 +111,7 @@ def test_a_question_gets_the_same_rows_with_its_declared_signals_alone(
     store = copied(fresh[context], tmp_path)
     store.require(asked.signals)
     nothing_more()
-    if asked.signals is not None:
-        assert {p for held in store.manifest.shards.values() for p in held.signals} < {*_paths()}
+    assert {p for held in store.manifest.shards.values() for p in held.signals} < {*_paths()}
     made, expected = (Reader(s, [asked], context).inputs(asked) for s in (store, whole[context]))
     assert msgspec.to_builtins(_plain(made)) == msgspec.to_builtins(_plain(expected))
 
@@ -138,6 +139,53 @@ def test_the_second_who_asks_reads_what_the_first_had_computed(
     assert sorted(rows(store, query)[1]) == sorted(rows(Store(store.folder), query)[1]) == first
     assert all(len(files) == 2 for files in parts(store).values())
     assert not Store(store.folder).strays()
+
+
+def test_across_sessions_too_only_what_is_asked_for_is_computed(
+    fresh: dict[str, Path], whole: dict[str, Store], tmp_path: Path, nothing_more: Callable[[], None]
+) -> None:
+    def asked(*paths: str) -> str:
+        return f"SELECT * FROM signals WHERE signal IN ({str(paths)[1:].rstrip(',)')}) ORDER BY ALL"
+
+    store, there = copied(fresh["product"], tmp_path), set[str]()
+    for path in ("user.prior_sessions_same_repo", "corpus.top_duplicate_messages[]", "user.session_outcome"):
+        assert rows(store, asked(path)) == rows(whole["product"], asked(path))
+        there.add(path)
+        assert there <= store.manifest.across_signals.keys()
+    assert store.manifest.across_signals.keys() == there | {"user.session_reopened_within_s"}
+    assert f"user.{LINES}" not in {name for shard in store.manifest.shards.values() for name in shard.signals}
+    nothing_more()
+    assert rows(store, asked(*there)) == rows(whole["product"], asked(*there)), "what was asked first is still there"
+
+
+SHARED = """
+import os, sys
+from agentsignals.ingest import engine, measure, pipeline
+from agentsignals.store import Store
+pipeline._FEW_TO_MEASURE, pipeline.default_jobs, add, mother = 1, lambda: 3, measure.add_values, os.getpid()
+
+def added(store, vectors, task):
+    assert os.getpid() != mother
+    return add(store, vectors, task) if sys.argv[2] == "live" else os._exit(9)
+
+measure.add_values = added
+pipeline.measure(sys.argv[1], every=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forks")
+def test_workers_compute_what_one_process_does(demo_folder: Path, tmp_path: Path) -> None:
+    pipeline.analyze([str(demo_folder / "corpus")], tmp_path / "shared", jobs=1, shard_bytes=100_000)
+    alone = copied(tmp_path / "shared", tmp_path / "alone")
+    assert len(alone.manifest.shards) > 1
+    before, asked = parts(alone), "SELECT * FROM signals ORDER BY ALL"
+    alone.require()
+    for how in ("die", "live"):
+        command = [sys.executable, "-c", SHARED, tmp_path / "shared", how]
+        ran = subprocess.run(command, capture_output=True, check=False, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})
+        assert (ran.returncode, b"Worker processes crash" in ran.stderr) == ((1, True), (0, False))[how == "live"]
+        assert how == "live" or parts(Store(tmp_path / "shared")) == before
+    assert rows(Store(tmp_path / "shared"), asked) == rows(alone, asked)
 
 
 def test_many_questions_leave_few_files(fresh: dict[str, Path], tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ NO_SUM = ("projects", "names", "styles", "topics", "models", "tasks", "of 1", "t
 """Units that are no sum over sessions, though the sessions they are of are known."""
 
 
-SUMS_OF_ELSE = ("reading.unknown", "reading.internal_errors", "worth.cost_share")
+SUMS_OF_ELSE = ("reading.unknown", "worth.cost_share")
 """Figures whose sessions are weighed by something else than what their n counts."""
 
 

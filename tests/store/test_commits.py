@@ -283,7 +283,7 @@ def told(store: Store) -> dict[str, list[tuple[str, str]]]:
     fulltext.build(store)
     found = fulltext.search(store, "hello")
     assert sorted(s.session_id for s in found.sessions) == sorted(store.manifest.sessions)
-    sums = corpus_signals.read_summaries(store).values()
+    sums = corpus_signals.read_summaries(store, frozenset()).values()
     assert sorted(one.session_id for s in sums for _, one in s.sessions) == sorted(store.manifest.sessions)
     for name in tables.NAMES:
         rows_there = query.rows(store, f"SELECT count(*) FROM {name}")[1]

@@ -2,14 +2,16 @@
 
 Each run computes where sessions lie, which findings need, from the sites of each shard. The other values are computed
 when somebody asks for them, from a summary of each shard (docs/decisions/016). Sites and summaries can be thrown away.
+
+`among`: the names of signals across sessions, with all that they need (`across_names`); no others are computed.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -49,7 +51,7 @@ SETS = "metric_inputs"
 """Signal that is counted by project."""
 READ = ("sessions", "signals", "turns")
 """Tables that a summary is made from."""
-_VERSION = 4
+_VERSION = 5
 _SUMMARY_COLUMNS = [
     "session_id", "context", "repo", "cwd", "parent_session_id", "started_at", "ended_at", "n_turns",
 ]  # fmt: skip
@@ -100,51 +102,60 @@ def shard_sites(root: Path, shard: str, files: list[Path], keep: bool = False, g
     return _cached(root, f"{_summary_file(shard, gone)}{_OF_SITES}", ShardSites, made, keep)
 
 
-def shard_summary(
-    root: Path, shard: str, files: list[Path], keep: bool = False, gone: Sequence[str] = ()
+def shard_summary(  # noqa: PLR0913  (as `shard_sites`, of some signals)
+    among: frozenset[str], root: Path, shard: str, files: list[Path], keep: bool = False, gone: Sequence[str] = ()
 ) -> ShardSummary:
     """Return the summary of a shard but for the sessions `gone`, made of its values in these files where it is not
     kept; `keep` also writes it. StoreError when a table can't be read."""
+    names = {s.name for context in CONTEXTS for s in summed_signals(context, among) if s.scope == "session"}
+    file = _summary_file(shard, gone)
 
-    def made() -> ShardSummary:
-        names = {s.name for context in CONTEXTS for s in summed_signals(context) if s.scope == "session"}
-        values = signal_values(files, names | {FILES})
-        prompts = shards.first_prompts(root, shard)
-        summary = ShardSummary()
-        lists: dict[Context, dict[str, list[tuple[str, Any]]]] = {}
+    def sessions() -> list[tuple[Context, SessionSummary]]:
+        values, prompts = signal_values(files, {FILES}), shards.first_prompts(root, shard)
+        found = []
         for row in shards.read_header(root, shard, _SUMMARY_COLUMNS, gone=gone):
             session_id, context, repo, cwd = (row.pop(name) for name in ("session_id", "context", "repo", "cwd"))
-            measured, prompt = values.get(session_id, {}), prompts.get(session_id)
-            touched, place = measured.get(FILES), site_id(repo, cwd)
+            touched, prompt = values.get(session_id, {}).get(FILES), prompts.get(session_id)
             made = SessionSummary(
                 session_id=session_id,
-                place=place,
+                place=site_id(repo, cwd),
                 files=touched if isinstance(touched, list) else [],
                 words=None if prompt is None else " ".join(sorted(words(prompt))),
                 user=user_of(cwd),
                 **row,
             )
-            summary.sessions.append((context, made))
-            for signal in summed_signals(context):
-                value = measured.get(signal.name)
+            found.append((context, made))
+        return found
+
+    def sums() -> dict[Context, dict[str, list[Any]]]:
+        values = signal_values(files, names)
+        lists: dict[Context, dict[str, list[tuple[str, Any]]]] = {}
+        for context, made in there:
+            for name, value in values.get(made.session_id, {}).items():
                 if value is not None and type(value) is not Absent:
-                    if signal.name == SETS:
-                        value = {**value, "place": place}
-                    lists.setdefault(context, {}).setdefault(signal.name, []).append((session_id, value))
-        for context, by_name in lists.items():
-            summary.sums[context] = {
+                    placed = {**value, "place": made.place} if name == SETS else value
+                    lists.setdefault(context, {}).setdefault(name, []).append((made.session_id, placed))
+        return {
+            context: {
                 name: list(pairs) if (pool := catalogue()[name].pool) is None else pool([value for _, value in pairs])
                 for name, pairs in by_name.items()
             }
-        return summary
+            for context, by_name in lists.items()
+        }
 
-    return _cached(root, _summary_file(shard, gone), ShardSummary, made, keep)
+    there = _cached(root, file, list[tuple[Context, SessionSummary]], sessions, keep)
+    if not names:
+        return ShardSummary(sessions=there)
+    of_names = hashlib.blake2b("|".join(sorted(names)).encode(), digest_size=6).hexdigest()
+    of_all = _cached(root, f"{file}.{of_names}", dict[Context, dict[str, list[Any]]], sums, keep)
+    return ShardSummary(sessions=there, sums=of_all)
 
 
-def _cached(root: Path, name: str, kind: type[_Summary], make: Callable[[], _Summary], keep: bool) -> _Summary:
+def _cached(root: Path, name: str, kind: Any, make: Callable[[], _Summary], keep: bool) -> _Summary:
     path = root / FOLDER / name
     with suppress(OSError, msgspec.DecodeError):
-        return msgspec.msgpack.decode(disk.read_kept(path), type=kind)
+        kept: _Summary = msgspec.msgpack.decode(disk.read_kept(path), type=kind)
+        return kept
     made = make()
     if keep:
         disk.keep(path, msgspec.msgpack.encode(made))
@@ -155,7 +166,7 @@ def remove_stale_summaries(store: Store) -> None:
     """Remove the summaries of shards that no longer exist."""
     live = {_summary_file(name, entry.gone) for name, entry in store.manifest.shards.items()}
     for path in disk.folder_entries(store.folder / FOLDER):
-        if path.name.removesuffix(_OF_SITES) not in live:
+        if ".".join(path.name.split(".")[:2]) not in live:
             path.unlink(missing_ok=True)
 
 
@@ -181,9 +192,9 @@ _absent = lru_cache(maxsize=4096)(Absent)
 
 
 @cache
-def summed_signals(context: Context) -> tuple[Signal, ...]:
+def summed_signals(context: Context, among: frozenset[str] | None = None) -> tuple[Signal, ...]:
     """Return the signals of one session that go into values over all sessions of a context."""
-    names = dict.fromkeys(n for s in plan(context, "corpus") for n in s.needs)
+    names = dict.fromkeys(n for s in plan(context, "corpus", among) for n in s.needs)
     return tuple(catalogue()[n] for n in names)
 
 
@@ -250,9 +261,10 @@ def measure_places(store: Store) -> tuple[int, StoredFile | None]:
     return manifest.run, manifest.places
 
 
-def read_summaries(store: Store, keep: bool = False) -> dict[str, ShardSummary]:
+def read_summaries(store: Store, among: frozenset[str], keep: bool = False) -> dict[str, ShardSummary]:
     """Return the summary of every readable shard."""
-    return dict(zip(store.readable_shards(*READ), _of_shards(store, shard_summary, keep), strict=True))
+    read = partial(shard_summary, among)
+    return dict(zip(store.readable_shards(*READ), _of_shards(store, read, keep), strict=True))
 
 
 def _of_shards(store: Store, read: Callable[..., _Summary], keep: bool) -> Iterator[_Summary]:
@@ -280,57 +292,69 @@ def corpus_versions() -> dict[str, int]:
     return {s.path: s.version for s in catalogue().values() if s.scope != "session"}
 
 
-@cache
-def corpus_inputs() -> frozenset[str]:
-    """Return the signals of one session that those across sessions rest on."""
-    across = frozenset(s.name for s in catalogue().values() if s.scope != "session")
-    needed = (catalogue()[name] for name in with_needs(across | {FILES, LINES, MARKS}))
+def across_names(paths: Set[str]) -> frozenset[str]:
+    """Return the names of those of these signals that are across sessions, but for the place, and of all they need."""
+    on_ask = paths & versions_on_ask().keys()
+    return with_needs(frozenset(s.name for s in catalogue().values() if s.path in on_ask))
+
+
+def inputs_of(among: frozenset[str]) -> frozenset[str]:
+    """Return the signals of one session that these across sessions rest on."""
+    needed = (catalogue()[name] for name in among | {FILES, MARKS})
     return frozenset(s.path for s in needed if s.scope == "session")
 
 
-def versions_on_ask() -> dict[str, int]:
-    """Return the signals across sessions that are computed when somebody asks for one, and their versions."""
-    return {path: version for path, version in corpus_versions().items() if path != PLACE}
+def versions_on_ask(among: Collection[str] | None = None) -> dict[str, int]:
+    """Return the signals across sessions that are computed when somebody asks for them (all but the place), and their
+    versions; of `among` these names."""
+    on_ask = (s for s in catalogue().values() if s.scope != "session" and s.path != PLACE)
+    return {s.path: s.version for s in on_ask if among is None or s.name in among}
 
 
-def measure_corpus(store: Store) -> None:
-    """Compute the values across sessions and write them."""
+def measure_corpus(store: Store, among: frozenset[str]) -> None:
+    """Compute values across sessions and write them, in place of those there were."""
     manifest = store.manifest
-    held, lies = read_summaries(store, keep=True), places_of(store)
-    related = relate(store, held, lies)
-    history_values = {s.name: dict[str, Any]() for c in CONTEXTS for s in summed_signals(c) if s.scope == "history"}
+    held, lies = read_summaries(store, among, keep=True), places_of(store)
+    related = relate(store, held, lies, among)
+    history_values = {
+        s.name: dict[str, Any]() for c in CONTEXTS for s in summed_signals(c, among) if s.scope == "history"
+    }
 
     def tables() -> Iterator[Any]:
         for name, summary in held.items():
             rows = []
             only = {session.session_id for _, session in summary.sessions if session.session_id in related}
-            for header, values in _sessions_to_measure(store, name, only):
-                made = measure(SessionView(header), values, related.pop(header.session_id))
+            for header, values in _sessions_to_measure(store, name, only, among):
+                made = measure(SessionView(header), values, related.pop(header.session_id), among)
                 for result in made:
                     if result.signal.name in history_values and type(result.value) is not Absent:
                         history_values[result.signal.name][header.session_id] = catalog.plain(result.value)
-                rows.append(signal_rows(header, [result for result in made if result.signal.path != PLACE]))
+                rows.append(signal_rows(header, made))
             if rows:
                 yield signal_table(rows)
         there = {context for summary in held.values() for context, _ in summary.sessions}
         contexts = [context for context in CONTEXTS if context in (there or {"product"})]
-        over_all = (_context_values(store, context, held, lies, history_values) for context in contexts)
+        over_all = (_context_values(store, context, held, lies, history_values, among) for context in contexts)
         yield signal_table([signal_rows(None, [value for values in over_all for value in values])])
 
     manifest.run += 1
     manifest.across = shards.write_corpus_values(store.folder, f"signals.{manifest.run}.parquet", tables())
-    manifest.across_signals = versions_on_ask()
+    manifest.across_signals = versions_on_ask(among)
     remove_stale_summaries(store)
 
 
 def relate(
-    store: Store, held: dict[str, ShardSummary], lies: dict[Context, dict[str, str]], near: str | None = None
+    store: Store,
+    held: dict[str, ShardSummary],
+    lies: dict[Context, dict[str, str]],
+    among: frozenset[str],
+    near: str | None = None,
 ) -> dict[str, History]:
     """Relate the sessions of these shards to each other, or one of them to those `near` it. Eval runs are nobody's
     earlier sessions."""
     related: dict[str, History] = {}
     for context in CONTEXTS:
-        if not plan(context, "history"):
+        if not plan(context, "history", among):
             continue
         outlines: dict[str, SessionSummary] = {}
         shard_of: dict[str, str] = {}
@@ -344,7 +368,7 @@ def relate(
         if near is not None:
             place = outlines[near].place if near in outlines else None
             outlines = {i: s for i, s in outlines.items() if i == near or (place is not None and s.place == place)}
-        for name in held:
+        for name in held if LINES in among else ():
             here = {session_id for session_id in outlines if shard_of[session_id] == name}
             for session_id, values in signal_values(store.signal_files(name), [LINES], here).items() if here else ():
                 if isinstance(values[LINES], dict):
@@ -353,11 +377,11 @@ def relate(
     return related
 
 
-def session_history(store: Store, session_id: str) -> tuple[History, dict[str, Any]]:
+def session_history(store: Store, session_id: str, among: frozenset[str]) -> tuple[History, dict[str, Any]]:
     """Return one session among the others, and its values of signals across sessions."""
-    history = relate(store, read_summaries(store), places_of(store), session_id)[session_id]
-    ((header, values),) = _sessions_to_measure(store, store.manifest.sessions[session_id].shard, {session_id})
-    return history, {r.signal.name: r.value for r in measure(SessionView(header), values, history)}
+    history = relate(store, read_summaries(store, among), places_of(store), among, session_id)[session_id]
+    ((header, values),) = _sessions_to_measure(store, store.manifest.sessions[session_id].shard, {session_id}, among)
+    return history, {r.signal.name: r.value for r in measure(SessionView(header), values, history, among)}
 
 
 class CorpusValue(Struct):
@@ -372,14 +396,18 @@ class CorpusValue(Struct):
 
 def corpus_value(store: Store, signal: Signal, context: Context, most: int) -> CorpusValue:
     """Return a signal over all sessions of a context, with the inputs of `most` sessions."""
-    held, lies = read_summaries(store), places_of(store)
-    history_values: dict[str, dict[str, Any]] = {s.name: {} for s in summed_signals(context) if s.scope == "history"}
+    among = with_needs(frozenset((signal.name,)))
+    held, lies = read_summaries(store, among), places_of(store)
+    history_values: dict[str, dict[str, Any]] = {
+        s.name: {} for s in summed_signals(context, among) if s.scope == "history"
+    }
     if history_values and store.manifest.across is not None:
         for session_id, by_name in signal_values([store.folder / store.manifest.across.file], history_values).items():
             for name, value in by_name.items():
                 if type(value) is not Absent:
                     history_values[name][session_id] = value
-    (result,) = (r for r in _context_values(store, context, held, lies, history_values) if r.signal.path == signal.path)
+    made = _context_values(store, context, held, lies, history_values, among)
+    (result,) = (r for r in made if r.signal.path == signal.path)
     there = {
         session.session_id: (name, session)
         for name, summary in held.items() for of, session in summary.sessions if of == context
@@ -397,12 +425,14 @@ def corpus_value(store: Store, signal: Signal, context: Context, most: int) -> C
     return CorpusValue(result.value, result.detail or {}, len(there), inputs)
 
 
-def _sessions_to_measure(store: Store, shard: str, only: set[str]) -> Iterator[tuple[Session, dict[str, Any]]]:
+def _sessions_to_measure(
+    store: Store, shard: str, only: set[str], among: frozenset[str]
+) -> Iterator[tuple[Session, dict[str, Any]]]:
     """Yield these sessions of a shard in order of id, without their rows, with the values that signals across sessions
     need."""
     if not only:
         return
-    values = signal_values(store.signal_files(shard), _history_inputs(), only)
+    values = signal_values(store.signal_files(shard), _history_inputs(among), only)
     for row in sorted(
         shards.read_header(store.folder, shard, _SESSION_COLUMNS, only), key=lambda row: str(row["session_id"])
     ):
@@ -412,25 +442,26 @@ def _sessions_to_measure(store: Store, shard: str, only: set[str]) -> Iterator[t
 
 
 @cache
-def _history_inputs() -> frozenset[str]:
+def _history_inputs(among: frozenset[str]) -> frozenset[str]:
     """Return the session signals that signals across sessions need."""
     signals = catalogue()
-    needs = {n for context in CONTEXTS for s in plan(context, "history") for n in s.needs}
+    needs = {n for context in CONTEXTS for s in plan(context, "history", among) for n in s.needs}
     return frozenset(n for n in needs if signals[n].scope == "session")
 
 
-def _context_values(
+def _context_values(  # noqa: PLR0913  (what the values rest on)
     store: Store,
     context: Context,
     held: dict[str, ShardSummary],
     lies: dict[Context, dict[str, str]],
     history_values: dict[str, dict[str, Any]],
+    among: frozenset[str],
 ) -> list[Result]:
     """Compute the values over all sessions of a context from the shards' sums."""
     # The values that go into those over all sessions: pooled, else in order of session id.
     there = {session.session_id for summary in held.values() for of, session in summary.sessions if of == context}
     lists: dict[str, list[Any]] = {}
-    for s in summed_signals(context):
+    for s in summed_signals(context, among):
         if s.scope != "session":
             of = history_values[s.name]
             lists[s.name] = [of[session_id] for session_id in sorted(there & of.keys())]
@@ -443,7 +474,7 @@ def _context_values(
         lists[s.name] = parts
     is_bound = store.manifest.has_lower_bounds(context, held)
     results = []
-    for declared in plan(context, "corpus"):
+    for declared in plan(context, "corpus", among):
         value = declared.function(*[lists[need] for need in declared.needs])
         if declared.grows_with_output and is_bound:
             value = as_bound(value)

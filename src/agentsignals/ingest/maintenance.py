@@ -148,7 +148,8 @@ def forget(
         uris |= {uri for uri in gone if artifact_id(uri) in own}
         local = uris & local_files(manifest)
         there = sorted(local - deleted_files(local))
-        names_them = manifest.across is not None
+        across = manifest.across_signals.keys()
+        manifest.across = None  # which names the sessions
         store.drop(wanted, uris)
         manifest.code = ""
         manifest.shards_changed()
@@ -159,10 +160,8 @@ def forget(
         shard_answers.clear(store.folder)
         fulltext.sweep(store.folder)
     pipeline.measure(store.folder, wait_s=wait_s)
-    if names_them:  # as the values across sessions do that somebody asked for
-        from agentsignals.ingest.corpus_signals import versions_on_ask  # noqa: PLC0415  (as in `pipeline`)
-
-        pipeline.compute(Store(store.folder), versions_on_ask().keys())
+    if across:
+        pipeline.compute(Store(store.folder), across)
     return Forgotten(sessions=sorted(wanted), still_there=there)
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from agentsignals.errors import CatalogError, EmbedderError, StoreError
-from agentsignals.ingest.corpus_signals import CONTEXTS, corpus_value, corpus_versions, session_history
+from agentsignals.ingest.corpus_signals import CONTEXTS, corpus_value, session_history
 from agentsignals.ingest.shard import count_errors, signal_versions
 from agentsignals.model import MAIN, NO_SUBAGENT, Absent, Session, Step
 from agentsignals.model.prices import CACHE_WRITES, PAID, CostLine, Kind, cost_lines, rounding_line
 from agentsignals.signals import Signal, catalog
 from agentsignals.signals.catalog import Result, measure
 from agentsignals.store import Store, parquet, shards, sidecars
-from agentsignals.store.index import SHARDS_FOLDER
+from agentsignals.store.index import SHARDS_FOLDER, ShardEntry
 from agentsignals.store.parquet import signal_rows
 from agentsignals.store.tables import totals
 from agentsignals.views.session import MOST_ROWS, CollectedEvidence, Item, SessionView
@@ -105,24 +105,39 @@ def measure_shard(
     return len(rows), changed_values(before, _values(store.signal_files(new_name)))
 
 
-def add_values(store: Store, name: str, paths: Collection[str], vectors: Vectors | Absent) -> tuple[int, Counter[str]]:
-    """Compute the values of these signals, which a shard has none of, and write them into a further file of it,
-    without writing the index. Return the number of sessions, and the number of values by signal."""
+class Added(NamedTuple):
+    """A shard with values that were added to it, or the problem why there are none."""
+
+    shard: str
+    entry: ShardEntry
+    sessions: int
+    values: Counter[str]
+    """Number of values by signal."""
+    problem: StoreError | None = None
+
+
+def add_values(store: Store, vectors: Vectors | Absent, task: tuple[str, Collection[str]]) -> Added:
+    """Compute the values of the task's signals, which its shard has none of, and write them into a further file of it.
+    The index stays as it is: a worker may do this."""
+    name, paths = task
     entry = store.manifest.shards[name]
     rows, errors = [], dict(entry.internal_errors)
     counted = Counter[str]()
     wanted = _with_paths(paths)
     held = {session.context for session in store.manifest.sessions.where("shard", [name]).values()}
-    if any(s.path in paths for c in CONTEXTS if c in held for s in catalog.plan(c, "session", wanted)):
-        for session, results in _measured(store, name, wanted, vectors):
-            made = [result for result in results if result.signal.path in paths]
-            rows.append(signal_rows(session, made))
-            counted.update(result.signal.path for result in made)
-            count_errors(errors, made)
-        shards.add_values(store.folder, name, entry.tables, rows)
-        entry.internal_errors = errors
+    try:
+        if any(s.path in paths for c in CONTEXTS if c in held for s in catalog.plan(c, "session", wanted)):
+            for session, results in _measured(store, name, wanted, vectors):
+                made = [result for result in results if result.signal.path in paths]
+                rows.append(signal_rows(session, made))
+                counted.update(result.signal.path for result in made)
+                count_errors(errors, made)
+            shards.add_values(store.folder, name, entry.tables, rows)
+            entry.internal_errors = errors
+    except StoreError as problem:
+        return Added(name, entry, 0, counted, problem)
     entry.signals = {**entry.signals, **_versions(paths)}
-    return len(rows), counted
+    return Added(name, entry, len(rows), counted)
 
 
 def _with_paths(paths: Collection[str]) -> frozenset[str]:
@@ -233,7 +248,7 @@ def explain_session(store: Store, session: Session, path: str) -> Explanation:
             "Run `agentsignals inventory` to see the context of each signal.",
         )
     if signal.scope != "session":
-        store.require(corpus_versions())
+        store.require([signal.path])
     if signal.scope == "corpus":
         # Explain a value over all sessions of the session's context by each session's inputs.
         whole = corpus_value(store, signal, session.context, MOST_ROWS)
@@ -250,7 +265,8 @@ def explain_session(store: Store, session: Session, path: str) -> Explanation:
     inputs = {"vectors": _vectors(store, view)} if compare_texts([path]) else {}
     values, history = catalog.values(view, inputs, among), None
     if signal.scope == "history":
-        history, across = session_history(store, session.session_id)
+        among = catalog.with_needs(frozenset((signal.name,)))
+        history, across = session_history(store, session.session_id, among)
         values |= across
     value, detail, collected = catalog.explain(signal, view, values, history)
     if not collected.items and not isinstance(value, Absent):

@@ -32,7 +32,7 @@ from agentsignals.ingest.plan import (
     unknown_fields_by_version,
     versions_by_format,
 )
-from agentsignals.model import Artifact, Session
+from agentsignals.model import Absent, Artifact, Session
 from agentsignals.model.lazy import without_threads
 from agentsignals.model.prices import own_prices
 from agentsignals.model.registry import may_have_plugins
@@ -381,17 +381,20 @@ def _measure(
     with without_threads():
         from agentsignals.ingest import corpus_signals  # noqa: PLC0415  (nothing of this is needed when all is known)
         from agentsignals.ingest import measure as measuring  # noqa: PLC0415
+        from agentsignals.ingest.engine.local import Local, can_fork  # noqa: PLC0415
         from agentsignals.ingest.shard import first_versions, signal_versions  # noqa: PLC0415  (loads every signal)
         from agentsignals.store.shards import MOST_FILES  # noqa: PLC0415  (pyarrow loads when something is written)
 
     manifest, held = store.manifest, store.manifest.shards
-    now, across_now = signal_versions(), corpus_signals.corpus_versions()
+    now, across_now = signal_versions(), corpus_signals.versions_on_ask()
     is_asked = bool(asked)
     # Values across sessions that somebody asked for are renewed with those of the sessions they rest on.
-    asks_across = asked is None or not asked.isdisjoint(across_now) or (not is_asked and bool(manifest.across_signals))
+    across = corpus_signals.across_names(
+        across_now.keys() if asked is None else asked or manifest.across_signals.keys()
+    )
     wanted = now.keys() & (now if asked is None else asked)
-    if asks_across:  # which rest on the sessions of all shards
-        wanted, shard = wanted | corpus_signals.corpus_inputs(), None
+    if across:  # which rest on the sessions of all shards
+        wanted, shard = wanted | corpus_signals.inputs_of(across), None
     measurable = set(held) - _to_read_again(store)
     without_values = {d.shard for d in store.damage if d.table == "signals"}
     stale = measurable & (_stale(store) | without_values)
@@ -411,34 +414,53 @@ def _measure(
             for name in rescaled:
                 held[name].embedder = ""
             store.save()
+
+    def is_left_out() -> bool:
+        """Whether a shard that can't be read costs a question that shard alone: only reading shows its damage."""
+        return is_asked and store.check_files(thorough=True)
+
+    doing = "computing signals" if is_asked else "measuring"
+    adding = [
+        (name, now.keys() - held[name].signals.keys() if len(store.signal_files(name)) >= MOST_FILES else lacking[name])
+        for name in sorted(due - stale)
+    ]
+    # A model's vectors stay in the process that has the model in memory.
+    may_share = len(adding) > 1 and can_fork() and (isinstance(vectors, Absent) or vectors.kept is None)
+    by_shard = manifest.sessions_by_shard() if may_share else {}
+    are_many = sum(by_shard.get(name, 0) for name, _ in adding) >= _FEW_TO_MEASURE
+    workers = min(default_jobs(), len(adding)) if are_many else 0
     try:
-        for done, name in enumerate(sorted(due)):
-            progress("computing signals" if is_asked else "measuring", done, len(due))
+        for done, name in enumerate(sorted(due & stale)):
+            progress(doing, done, len(due))
             former, paths = held[name].signals, lacking.get(name, set())
+            paths = paths | (now.keys() & former.keys()) | first_versions().keys()
             try:
-                if name in stale:
-                    paths = paths | (now.keys() & former.keys()) | first_versions().keys()
-                    count, differing = measuring.measure_shard(store, name, paths, vectors, tell)
-                else:
-                    if len(store.signal_files(name)) >= MOST_FILES:
-                        paths = now.keys() - former.keys()
-                    count, differing = measuring.add_values(store, name, paths, vectors)
-            except StoreError:  # what only reading shows to be damaged costs a question its shard alone
-                if not is_asked or not store.check_files(thorough=True):
+                count, differing = measuring.measure_shard(store, name, paths, vectors, tell)
+            except StoreError:
+                if not is_left_out():
                     raise
                 continue
-            if name in stale:
-                renewed |= {path for path in {*paths, *former} if now.get(path) != former.get(path)}
+            renewed |= {path for path in {*paths, *former} if now.get(path) != former.get(path)}
             sessions += count
             others += differing
+        add = partial(measuring.add_values, store, vectors)
+        progress(doing, len(due & stale), len(due))
+        with closing(Local().map(add, adding, workers, lambda _: ())) as answers:
+            for done, made in enumerate(answers, len(due & stale) + 1):
+                progress(doing, done, len(due))
+                if made.problem is not None and not is_left_out():
+                    raise made.problem
+                held[made.shard] = made.entry
+                sessions += made.sessions
+                others += made.values
     finally:
         if due:
             store.save()
     if due & stale:
         store.check_files()
         store.sweep()
-    before = None if is_asked else measuring.corpus_values(store, asks_across)
-    if manifest.across_signals.keys() and manifest.across_signals != corpus_signals.versions_on_ask():
+    before = None if is_asked else measuring.corpus_values(store, bool(across))
+    if manifest.across_signals.items() - across_now.items():
         manifest.across_signals = {}
     if "" in without_values:
         manifest.shards_changed()
@@ -446,15 +468,22 @@ def _measure(
         manifest.history_of = ""
         progress("values across sessions", 0, None)
         _finish(store, {}, is_much=not is_asked)
-    if asks_across and not manifest.across_signals:
+    asked_across = corpus_signals.versions_on_ask(across).keys()
+    if asked_across - manifest.across_signals.keys():
         progress("values across sessions", 0, None)
-        corpus_signals.measure_corpus(store)
+        # With those that were asked for before: all are in one file.
+        every = corpus_signals.across_names(asked_across | manifest.across_signals.keys())
+        corpus_signals.measure_corpus(store, every)
         store.commit()
-    others += measuring.changed_values(before, None if is_asked else measuring.corpus_values(store, asks_across))
+    others += measuring.changed_values(before, None if is_asked else measuring.corpus_values(store, bool(across)))
     if _is_of_this_code(store) and manifest.code != code_stamp() and not _stale(store):
         manifest.code = code_stamp()
         store.save()
     return {"signals": len(renewed | set(others)), "sessions": sessions, "values": others.total()}
+
+
+_FEW_TO_MEASURE = 300
+"""Sessions that one process measures in the time in which others would begin."""
 
 
 def _state_of_places(store: Store) -> str:

@@ -218,18 +218,14 @@ class Question(Struct, frozen=True, kw_only=True):
     context: Context = "product"
     needs_charges: bool = False
     """Pass the cost by cause, read once for all questions: `Inputs.paid`."""
-    reads_every_signal: bool = False
-    """Its queries read values without naming their signals. Others name, between quotes, each signal they read."""
     sliced: frozenset[str] = frozenset()
     """Queries whose rows each depend on one session, which they name `session_id`. In a large store they run over a few
     shards at a time, and the rows of a large shard are kept; they come as `Inputs.many`, ordered by their first two
     columns. Their table `sessions` has no column `place`."""
 
     @property
-    def signals(self) -> frozenset[str] | None:
-        """The signals whose values it needs, that of the column `place` included; None for all."""
-        if self.reads_every_signal:
-            return None
+    def signals(self) -> frozenset[str]:
+        """Signals whose values it needs: those its queries name between quotes, and that of the column `place`."""
         return frozenset(path for sql in self.queries.values() for path in SIGNAL_PATH.findall(sql)) | {PLACE_SIGNAL}
 
     def answer(self, ask: Callable[[str], list[Row]]) -> Any:

@@ -200,7 +200,7 @@ def read_queries(module: str, **fragments: str) -> dict[str, dict[str, str]]:
                     fields[key] = frozenset(value.split())
                 case "order":
                     fields[key] = int(value)
-                case "any_language" | "headline" | "priced" | "needs_charges" | "reads_every_signal":
+                case "any_language" | "headline" | "priced" | "needs_charges":
                     fields[key] = True
                 case _:
                     fields[key] = value

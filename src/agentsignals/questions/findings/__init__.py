@@ -130,9 +130,8 @@ class Reader:
         every = {sql for study in studies for sql in study.queries.values()}
         self._queries = every if len(self._awaited) >= _MANY else frozenset()
         self._named = sorted({path for sql in every if NAMED in sql for path in SIGNAL_PATH.findall(sql)})
-        needs = [study.signals for study in studies]
-        self._needs = None if None in needs else frozenset().union(*(of for of in needs if of is not None))
-        """Signals that the questions need; None for all."""
+        self._needs = frozenset[str]().union(*(study.signals for study in studies))
+        """Signals that the questions need."""
         store.require(self._needs)
         # Findings are asked at the end of a run, whose index is still in memory: 20 MB less of 27,300 sessions.
         self._threads = 0 if self._queries else 1
@@ -142,8 +141,8 @@ class Reader:
     @cached_property
     def versions(self) -> Versions:
         """Versions that the store's values were computed with."""
-        among = "" if self._needs is None else f" WHERE signal IN ({path_list(sorted(self._needs))[1:-1]})"
-        signals = self._answer(f"SELECT signal, max(version) FROM signals{among} GROUP BY signal").values
+        among = f"signal IN ({path_list(sorted(self._needs))[1:-1]})"
+        signals = self._answer(f"SELECT signal, max(version) FROM signals WHERE {among} GROUP BY signal").values
         return Versions(SCHEMA_VERSION, dict(signals), tuple(source for (source,) in self._answer(_SOURCES).values))
 
     def inputs(self, study: Question) -> Inputs:

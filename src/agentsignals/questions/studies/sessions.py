@@ -435,15 +435,12 @@ def reading(inputs: Inputs) -> Outcome:
     ]
     behind = [of("format", format=row["format"]) for row in rows["formats"]]
     notes = [[row["note"], row["files"]] for row in rows["notes"]]
-    absent = [[r["absent"].replace("_", " "), r["n"], r["signals"], r["sessions"]] for r in rows["absent"]]
-    reasons = [of("absent", reason=row["absent"]) for row in rows["absent"]]
     n_beside = sum(no_traces.values())
     tables = [
         table("reading.formats", formats, n=sum(row[1] for row in formats), evidence=behind),
         table("reading.reasons", skipped, n=records.total(), evidence=_OF_FILES),
         table("reading.no_traces", endings, n=n_beside, evidence=_OF_FILES),
         table("reading.notes", notes, n=sum(n for _, n in notes), evidence=_OF_FILES),
-        table("reading.absent", absent, n=sum(row[1] for row in absent), evidence=reasons),
     ]
     total = {key: int(value or 0) for key, value in rows["totals"][0].items()}
     n_records = total["records"] + total["skipped"]
@@ -453,13 +450,11 @@ def reading(inputs: Inputs) -> Outcome:
         "skipped": (total["skipped"], n_records),
         "no_traces": (n_beside, total["files"] + n_beside),
         "unknown": (total["unknown"], total["records"]),
-        "internal_errors": (total["internal"], total["n_values"]),
     }
-    findings = []
-    for name, (value, n) in counted.items():
-        sessions = of(name) if name in ("unknown", "internal_errors") else _OF_FILES
-        note = "please report them" if name == "internal_errors" and value else ""
-        findings.append(count(value, n, evidence=sessions).finding(f"reading.{name}", note=note))
+    findings = [
+        count(value, n, evidence=of(name) if name == "unknown" else _OF_FILES).finding(f"reading.{name}")
+        for name, (value, n) in counted.items()
+    ]
     marks: list[Row] = []
     for name, n, _, n_read, _, size in sorted((row for row in formats if row[5]), key=lambda row: -row[5]):
         tip = f"{name}: {n:,} files, {size / 1e6:,.1f} MB, {n_read or 0:,} records"
@@ -471,7 +466,7 @@ def reading(inputs: Inputs) -> Outcome:
     return Outcome(findings, tables, [drawn], [limit] if total["skipped"] else [])
 
 
-READING_STUDY = Study(**declared("study", "reading"), function=reading, reads_every_signal=True)
+READING_STUDY = Study(**declared("study", "reading"), function=reading)
 
 
 # -- Turns: calls for each prompt

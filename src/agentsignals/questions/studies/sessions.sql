@@ -243,9 +243,7 @@ SELECT session_id, agent, model, place, {started_at} FROM sessions ORDER BY sess
 
 -- name: reading.totals
 SELECT (SELECT count(*) FROM artifacts) AS files, (SELECT sum(records) FROM artifacts) AS records,
-  (SELECT sum(skipped) FROM artifacts) AS skipped, (SELECT count(*) FROM events WHERE kind = 'unknown') AS unknown,
-  (SELECT count(*) FROM signals) AS n_values,
-  (SELECT count(*) FROM signals WHERE absent_detail LIKE 'internal_error%') AS internal
+  (SELECT sum(skipped) FROM artifacts) AS skipped, (SELECT count(*) FROM events WHERE kind = 'unknown') AS unknown
 
 -- name: reading.formats
 SELECT a.format AS format, count(*) AS files, any_value(coalesce(s.sessions, 0)) AS sessions,
@@ -262,22 +260,11 @@ SELECT trim(regexp_replace(note, '[0-9a-f-]{12,}', '…')) AS note, count(*) AS 
 FROM artifacts WHERE note IS NOT NULL
 GROUP BY 1 ORDER BY files DESC, 1
 
--- name: reading.absent
-SELECT absent, count(*) AS n, count(DISTINCT signal) AS signals, count(DISTINCT session_id) AS sessions
-FROM signals WHERE absent IS NOT NULL
-GROUP BY absent ORDER BY n DESC, absent
-
 -- name: reading_rows.format
 SELECT session_id FROM sessions WHERE format = $format
 
--- name: reading_rows.absent
-SELECT session_id, count(*) AS n FROM signals WHERE absent = $reason AND session_id <> '' GROUP BY session_id
-
 -- name: reading_rows.unknown
 SELECT session_id, count(*) AS n FROM events WHERE kind = 'unknown' GROUP BY session_id
-
--- name: reading_rows.internal_errors
-SELECT session_id, count(*) AS n FROM signals WHERE absent_detail LIKE 'internal_error%' GROUP BY 1
 
 -- table: reading.no_traces
 -- title: Files that are not agent logs, by file extension
@@ -288,12 +275,6 @@ SELECT session_id, count(*) AS n FROM signals WHERE absent_detail LIKE 'internal
 -- title: Copies and continued sessions, each counted once
 -- columns: note kind | files:count
 -- of: files
-
--- table: reading.absent
--- title: Missing values, by why they are missing
--- columns: reason | values:count | signals:count | sessions:count
--- of: missing values
--- note: A missing value does not count as zero: no figure includes it.
 
 -- table: reading.formats
 -- title: Log files read, by log format
@@ -343,12 +324,6 @@ SELECT coalesce(sum(skipped), 0) FROM artifacts
 -- unit: records
 -- note: they are kept, as events of the kind `unknown`
 SELECT count(*) FROM events WHERE kind = 'unknown'
-
--- finding: reading.internal_errors
--- title: Values missing because of errors in agentsignals
--- of: values
--- unit: values
-SELECT count(*) FROM signals WHERE absent_detail LIKE 'internal_error%'
 
 -- study: autonomy
 -- order: 30

@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import cache, cached_property
-from itertools import pairwise
-from math import exp, log1p, sqrt
+from itertools import pairwise, repeat
+from math import exp, fsum, log1p, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
@@ -223,6 +223,12 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
         return frozenset(self.sessions)
 
     @cached_property
+    def _products(self) -> dict[str, tuple[bool, tuple[float, ...]]]:
+        """By feature that a message had: whether it is of `TEXT_KINDS`, the square of its factor, and its factor times
+        the weight of each class."""
+        return {}
+
+    @cached_property
     def version(self) -> str:
         """Name exactly these weights, training files and figures."""
         return hashlib.blake2b(msgspec.json.encode(self), digest_size=6).hexdigest()
@@ -243,16 +249,24 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
 
     def scores(self, counted: dict[str, float]) -> list[float]:
         """Return a score for each class from a message's features; unknown features are ignored."""
-        weights = self.weights
-        weighed = [(value * row[0], row, name) for name, value in counted.items() if (row := weights.get(name))]
-        texts = [value for value, _, name in weighed if name.partition(":")[0] in TEXT_KINDS]
-        length = sqrt(sum(value * value for value in texts)) or 1.0
-        scores = list(self.intercept)
-        for value, row, name in weighed:
-            scale = value * self.text_weight / length if name.partition(":")[0] in TEXT_KINDS else value
-            for n, weight in enumerate(row[1:]):
-                scores[n] += scale * weight
-        return scores
+        texts: list[tuple[float, ...]] = []
+        others: list[tuple[float, ...]] = []
+        for name, value in counted.items():
+            known = self._products.get(name)
+            if known is None:
+                if (row := self.weights.get(name)) is None:
+                    continue
+                is_text = name.partition(":")[0] in TEXT_KINDS
+                factor = row[0] * (self.text_weight if is_text else 1.0)
+                known = self._products[name] = is_text, (row[0] ** 2, *[factor * weight for weight in row[1:]])
+            is_text, products = known
+            if value != 1:
+                products = value**2 * products[0], *[value * product for product in products[1:]]
+            (texts if is_text else others).append(products)
+        square, *sums = map(fsum, zip(*texts, strict=True)) if texts else repeat(0.0, 1 + len(self.intercept))
+        length = sqrt(square) or 1.0
+        of_texts = [of_class / length for of_class in sums]
+        return list(map(fsum, zip(self.intercept, of_texts, *(of[1:] for of in others), strict=True)))
 
     def probabilities(self, scores: list[float]) -> list[float]:
         """Return the calibrated probability of each class; without a calibration, the regression's own."""
