@@ -190,9 +190,9 @@ def test_the_share_shown_is_as_near_to_the_truth_as_the_count_and_its_interval_h
 
 
 def test_a_class_that_is_wrong_as_often_as_right_is_not_shown() -> None:
-    assert standing("prompt_intent", "encoder", "debug") == (True, 293 / 439, 439)
-    assert standing("prompt_intent", "encoder", "test") == (True, 52 / 90, 90), "by today's weights"
-    assert standing("prompt_intent", "classifier", "connect") == (False, None, 0)
+    assert standing("prompt_intent", "encoder", "debug") == (True, (293 + 147) / 627, 439 + 188)
+    assert standing("prompt_intent", "encoder", "test") == (True, 56 / 101, 101), "by today's weights"
+    assert standing("prompt_intent", "classifier", "connect") == (False, 2 / 11, 11)
     assert standing("pushback", "classifier", "rejection") == (False, None, 0), "one label is no measure"
     assert standing("pushback", "rules", "rejection") == (False, None, 0)
     assert standing("pushback", "rules", "correction") == (True, 40 / 58, 58)

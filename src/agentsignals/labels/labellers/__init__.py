@@ -141,22 +141,21 @@ class Standing(NamedTuple):
 def standing(task: str, labeller: str, value: str) -> Standing:
     """Return whether a label of this class may be shown as such, and how often such labels were right.
 
-    A classifier is measured on projects left out of training, by today's weights; rules on messages that their author
-    had not read. Labels of people and of language models are shown as they are, without a precision; those of a
-    classifier off the shelf are not shown.
+    A classifier is measured on projects left out of training and on unseen ones, by today's weights; rules on messages
+    that their author had not read. Labels of people and of language models are shown as they are, without a precision;
+    those of a classifier off the shelf are not shown.
     """
-    right = n = 0
-    if labeller == RULES:
-        n, right = figure.classes.get(value, (0, 0)) if (figure := labeller_figure(task, RULES)) else (0, 0)
-    else:
-        try:
-            model = classifier_of(labeller, task)
-        except SourceError:  # its file is gone, and what it was measured on with it
-            return Standing(False, None)
-        if model is None:
-            return Standing(labeller_rank(labeller) > labeller_rank(ENCODER), None)
-        if model.held_out is not None and (of := model.held_out.classes.get(value)):
-            right, n = of.hits, of.named
+    try:
+        model = classifier_of(labeller, task)
+    except SourceError:  # its file is gone, and what it was measured on with it
+        return Standing(False, None)
+    if model is None and labeller != RULES:
+        return Standing(labeller_rank(labeller) > labeller_rank(ENCODER), None)
+    figure, right, n = labeller_figure(task, labeller), 0, 0
+    if figure is not None and figure.version == ("" if model is None else model.version):
+        n, right = figure.classes.get(value, (0, 0))
+    if model is not None and model.held_out is not None and (of := model.held_out.classes.get(value)):
+        right, n = right + of.hits, n + of.named
     return Standing(right > HALF * n, right / n, n) if n >= FEWEST_JUDGED else Standing(False, None)
 
 

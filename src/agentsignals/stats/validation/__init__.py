@@ -156,7 +156,7 @@ class LabellerFigure(Struct, frozen=True, kw_only=True):
     version: str = ""
     """The weights of a classifier that were measured."""
     classes: dict[str, tuple[int, int]] = {}
-    """Of rules, by class: labels of it, and how many of these are right."""
+    """By class: labels of it, and how many of these are right."""
 
     def text(self, version: str = "") -> str:
         """Return kappa, its interval and what it was measured on. `version`: today's weights."""
