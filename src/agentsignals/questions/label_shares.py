@@ -22,7 +22,6 @@ from agentsignals.model import CLASSIFIER, ENCODER, RULES, labeller_rank
 from agentsignals.questions.estimates import ClusteredShare, Estimate, Sample, clustered_share, count
 from agentsignals.questions.question import Finding, Inputs, Outcome, Row, formatted
 from agentsignals.questions.sql import read_queries
-from agentsignals.signals.catalog import caption
 from agentsignals.stats.agent_traces import UNJUDGED, Conversation, Message, Part, label, main_labeller
 from agentsignals.stats.intervals import widened, wilson
 from agentsignals.stats.validation import NEVER_VALIDATED, figures_of, labeller_figure, share_text
@@ -72,7 +71,8 @@ class Labelled:
         """Return the figure as a finding whose command uses the same labeller."""
         study = id.partition(".")[0]
         command = f"agentsignals report --study {study} --labeller {shlex.quote(self.labeller)} -o {study}.json"
-        validation = caption(SENTIMENT, more.get("classes", ())) if self.labeller == RULES else _UNMEASURED
+        is_measured = labeller_figure("sentiment", self.labeller) is not None
+        validation = validation_of(self.labeller, "sentiment") if is_measured else _UNMEASURED
         return estimate.finding(id, *words, command=command, validation=validation, **more)
 
     def limits(self) -> list[str]:
