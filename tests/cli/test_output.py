@@ -6,6 +6,7 @@ import io
 import os
 import pty
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,13 @@ def test_on_one_line_cells_are_cut_where_their_column_ends() -> None:
     assert row.endswith("…") and len(row) <= 64 and len(head.split()) >= 4
 
 
+def test_names_that_differ_behind_the_cut_are_told_apart() -> None:
+    common = "gpt-4o · swe-agent · parse_function=function_calling · tools with "
+    text = table(("candidate", "attempts"), [(f"{common}edit_linting", 1), (f"{common}edit_replace", 1)], as_wide_as=80)
+    assert "edit_linting" in text and "edit_replace" in text
+    assert "…" in table(("candidate", "attempts"), [(f"{common}edit_linting", 1), ("b", 1)], as_wide_as=80)
+
+
 def test_markup_in_cells_is_text() -> None:
     text = table(("a", "b"), [("[bold]x[/bold]", "[link=file:///etc]y[/link] :smile:")], 200, as_wide_as=80)
     assert "[bold]x[/bold]" in text and ":smile:" in text and "\x1b" not in text
@@ -86,6 +94,36 @@ def test_long_lines_are_wrapped_below_what_they_say(line: str, indent: str) -> N
     assert len(lines) > 2 and all(len(part) <= 60 for part in lines)
     assert all(part.startswith(f"{indent}word") for part in lines[1:])
     assert " ".join(" ".join(lines).split()) == " ".join(line.split())
+
+
+@pytest.mark.parametrize("before", ["", "    ", "next: ", "      "])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["evals", "drivers", "--by", "model", "--outcome", "resolved", "--markdown", "--store", "/a/folder"],
+        [
+            "evals",
+            "compare",
+            "--baseline",
+            'gpt-4o · swe-agent · it\'s "one" of many tools with edits',
+            "--anyway",
+        ],
+        ["evals", "compare", "--only", "azureai/" + "x" * 90, "--where", "it's " * 30, "--by", "model"],
+    ],
+)
+def test_a_long_command_is_continued_so_that_a_shell_reads_it_whole(before: str, arguments: list[str]) -> None:
+    lines = wrapped(f"{before}agentsignals {shlex.join(arguments)}", 60)
+    assert lines[0].startswith(f"{before}agentsignals ") and len(lines) > 1
+    assert max(map(len, lines)) <= 60
+    ran = subprocess.run(
+        ["sh", "-c", "agentsignals() { printf '%s\\n' \"$@\"; }\n" + "\n".join(lines).removeprefix("next: ")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert ran.stdout.splitlines() == arguments
+
+
+def test_a_sentence_that_begins_with_the_program_is_no_command() -> None:
+    assert not any("\\" in line for line in wrapped("agentsignals reads what agents log " * 4 + "here.", 60))
 
 
 def test_an_address_stays_whole_and_another_long_word_does_not() -> None:

@@ -591,8 +591,8 @@ def loss(cause: str, usd: float, **more: Any) -> dict[str, Any]:
         ([("settings", 3.0), ("work", 0.1)], "a change of thinking or effort (once)", "Change thinking", 3.0),
         ([("model", 2.0), ("skill", 2.0)], "a skill or slash command", "Choose the model", 4.0),
         ([("interruption", 4.0)], "an interruption", "after you interrupt", 4.0),
-        ([("prompt", 4.0)], "a new prompt, with no other logged change", "Providers also drop caches early", None),
-        ([("work", 4.0)], "the agent's own tool calls", "Providers also drop caches early", None),
+        ([("prompt", 4.0)], "No action of yours is logged before most of it", "", None),
+        ([("work", 4.0), ("prompt", 1.0)], "80.0% of it came after the agent's own tool calls", "", None),
     ],
 )
 def test_advice_on_missed_caches_names_what_came_before_them(

@@ -214,9 +214,9 @@ def _parts(comparison: Comparison, checked: Gate | None, named: str) -> Iterator
         lines = []
         for group in comparison.other_groups[:_LISTED]:
             more = f" and {len(group.candidates) - _LACKING:,} more" if len(group.candidates) > _LACKING else ""
-            named = f"{', '.join(group.candidates[:_LACKING])}{more}"
+            listed = f"{', '.join(group.candidates[:_LACKING])}{more}"
             size = f"{times(group.attempts, 'attempt')} at {times(group.tasks, 'task')}"
-            lines.append(f"  {named} ({size}): {'. '.join(group.reasons)}.")
+            lines.append(f"  {listed} ({size}): {'. '.join(group.reasons)}.")
             lines += [f"    {group.command}{named}"] if group.command else []
         if len(comparison.other_groups) > _LISTED:
             lines.append(f"  and {len(comparison.other_groups) - _LISTED:,} more groups (--json has all)")

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 import textwrap
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from agentsignals.store import Store
 
 MAX_CELL = 60
+_LONGEST_NAME = 240
+"""Characters of the first column's cells where shorter ones would be the same."""
 _heard: list[str] = []
 MEND = (
     "`agentsignals analyze` reads the damaged parts again from their sources. `agentsignals doctor --repair` also"
@@ -103,7 +106,7 @@ _MOST_NAMED = 4
 
 def table(  # noqa: PLR0913  (how it is laid out)
     names: Sequence[str],
-    rows: Iterable[Sequence[Any]],
+    rows: Sequence[Sequence[Any]],
     max_cell: int = MAX_CELL,
     *,
     optional: Sequence[str] = (),
@@ -118,6 +121,9 @@ def table(  # noqa: PLR0913  (how it is laid out)
     about columns by name, printed below where the column is shown.
     """
     cells = [[cell(value, max_cell) for value in row] for row in rows]
+    longer = [cell(row[0], _LONGEST_NAME) for row in rows]
+    if len({row[0] for row in cells}) < len(set(longer)):  # names that differ only behind the cut
+        cells = [[name, *rest] for name, (_, *rest) in zip(longer, cells, strict=True)]
     if not cells:
         return f"{'  '.join(names)}\n(no rows)"
     room = width() if as_wide_as is None else as_wide_as
@@ -237,11 +243,31 @@ _HANGS = re.compile(r" *(?:\d+\. |[-•*] |[\w,'-][\w ,'-]{0,14}?  +)?")
 """Beginning of a line whose next lines are set below what follows it: an indent, a number, a name before a gap."""
 
 
+_TYPED = re.compile(r"( *(?:next: *|\$ )?)agentsignals [^`]*(?<!\w[.:])")
+"""A line that is a command, and no sentence."""
+_ARGUMENT = re.compile(r"(?:'[^']*'|\"[^\"]*\"|\S)+")
+
+
 def wrapped(line: str, room: int | None = None) -> list[str]:
-    """Return a line as lines of the terminal's width, broken at words; an address stays whole."""
+    """Return a line as lines of the terminal's width, broken at words; an address stays whole. A line that is a command
+    is continued as a shell continues it, so that it can be copied."""
     room = width() if room is None else room
     if len(line) <= room or len(_STYLED.sub("", line)) <= room:
         return [line]
+    if typed := _TYPED.fullmatch(line):
+        lines = [f"{typed[1]}agentsignals"]
+        for argument in _ARGUMENT.findall(line, typed.end(1))[1:]:
+            if len(lines[-1]) + len(argument) + len("  \\") <= room:
+                lines[-1] += f" {argument}"
+                continue
+            lines[-1] += " \\"
+            lines.append(f"{' ' * len(typed[1])}  {argument}")
+            if len(lines[-1]) + len(" \\") > room:  # a word goes on at the beginning of the next line
+                value = shlex.split(argument)[0]
+                most = room // 2 if "'" in value else room - len("''\\")
+                pieces = [shlex.quote(value[at : at + most]) for at in range(0, len(value), most)]
+                lines[-1:] = [*(f"{piece}\\" for piece in pieces[:-1]), pieces[-1]]
+        return lines
     hanging = _HANGS.match(line)
     indent = " " * min(hanging.end() if hanging else 0, room // 3)
     breaks = not re.search(rf"https?://\S{{{room - len(indent)},}}", line)

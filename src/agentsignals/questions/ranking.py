@@ -269,7 +269,7 @@ def elsewhere(contexts: Mapping[str, int], context: str) -> list[Elsewhere]:
 
 
 def ranked_answers(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]:
-    """Return the answers above the thresholds, by share and confidence."""
+    """Return the answers above the thresholds: those with something to do first, by share and confidence."""
     tested = [made for made in candidates if made.p is not None]
     adjusted = dict(
         zip((made.id for made in tested), benjamini_hochberg([made.p or 0.0 for made in tested]), strict=True)
@@ -281,7 +281,7 @@ def ranked_answers(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]
         and made.sureness >= bounds.sureness
         and adjusted.get(made.id, 0.0) <= bounds.false_discoveries
     ]
-    ranked = sorted(sure, key=lambda made: (made.of_data, -made.share * made.sureness, made.id))
+    ranked = sorted(sure, key=lambda made: (made.of_data, not made.do, -made.share * made.sureness, made.id))
     largest: dict[str, Answer] = {}
     for made in ranked:
         largest.setdefault(made.about or made.id, made)

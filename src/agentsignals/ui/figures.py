@@ -9,15 +9,19 @@ from functools import partial
 from math import floor, fsum, inf, isfinite, log10, nextafter
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from agentsignals.questions import charts as calendar
 from agentsignals.questions import ranking
 from agentsignals.questions.estimates import ClusteredShare, clustered_share, ruled
 from agentsignals.questions.question import MISSING, Row, formatted
 from agentsignals.questions.ranking import ContextSummary
+from agentsignals.questions.spending import sums
 from agentsignals.questions.sql import place_by_session
 from agentsignals.signals import Signal
 from agentsignals.signals.catalog import catalogue
-from agentsignals.stats.intervals import FEWEST_CLUSTERS, median
+from agentsignals.stats.intervals import FEWEST_CLUSTERS, median, rate_interval
+from agentsignals.stats.intervals import sums as sums_by
 from agentsignals.stats.validation import figures_of
 from agentsignals.ui.drawing import BarChart, Part, Point, Spark, spark, strip, tick_text
 from agentsignals.ui.filter import Filter
@@ -43,6 +47,14 @@ class Places(NamedTuple):
         """Return the share of sum(k) in sum(n) of (session, k, n)."""
         return clustered_share(parts, self.by_session, place=self.noun)
 
+    def solved(self, parts: Sequence[tuple[str, float, float]]) -> ClusteredShare:
+        """Return the share of solved attempts, with the interval that a comparison of candidates has."""
+        ids, ks, ns = zip(*parts, strict=True) if parts else ((), (), ())
+        tasks = [self.by_session.get(session_id, session_id) for session_id in ids]
+        of_k, of_n = sums_by(tasks, ks), sums_by(tasks, ns)
+        interval = rate_interval([(of_k[task], of_n[task]) for task in sorted(of_n)])
+        return replace(self.share(parts), interval=interval)
+
 
 class Cost(NamedTuple):
     """The cost of sessions, as far as it is known."""
@@ -58,8 +70,12 @@ class Cost(NamedTuple):
     """Sentence where few sessions make most of it."""
 
     @property
+    def at_least(self) -> bool:
+        return self.is_bound or self.unpriced > 0
+
+    @property
     def written(self) -> str:
-        return formatted(self.usd, "usd", self.is_bound)
+        return formatted(self.usd, "usd", self.at_least)
 
 
 class Group(NamedTuple):
@@ -134,6 +150,7 @@ def overall(snapshot: Snapshot, filter_: Filter, rows: list[Row] | None = None) 
         by_day.setdefault(calendar.start_of(row["started_at"], "day"), []).append(row)
     days = [(day, _cost(of_day)) for day, of_day in by_day.items()]
     days.sort(key=lambda item: (-(item[1].usd or 0), item[0]))
+    models = _paid_to_models(snapshot, filter_.words["context"], rows)
     edited, files = sql("figures.edited_files", sessions=filter_.sessions), []
     for row in snapshot.rows(edited, {**filter_.where.values, "most": MOST_FILES}):
         path = row["path"] if row["path"].startswith("/") else f"./{row['path']}"
@@ -146,7 +163,10 @@ def overall(snapshot: Snapshot, filter_: Filter, rows: list[Row] | None = None) 
         strips=_strips(periods, filter_),
         periods=periods,
         undated=len(rows) - len(dated),
-        groups=[(word, heading, *_groups(rows, word, filter_, places)) for word, heading in BY.items()],
+        groups=[
+            (word, heading, *_groups(rows, word, filter_, places, models if word == "model" else {}))
+            for word, heading in BY.items()
+        ],
         pairs=pairs[:MOST_PAIRS],
         most_failed=pairs[0] if pairs and pairs[0].failed.k else None,
         likeliest=max(counted, key=lambda pair: pair.failed.value or 0, default=None),
@@ -176,15 +196,36 @@ def _failed(rows: Iterable[Row], places: Places) -> ClusteredShare:
     return places.share(parts)
 
 
-def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Places) -> tuple[list[Group], int]:
-    """Return the sessions by agent, model or project, with cost and share solved; largest cost first."""
-    by_name: dict[str | None, list[Row]] = {}
+def _paid_to_models(snapshot: Snapshot, context: str, rows: Sequence[Row]) -> dict[str | None, list[Row]]:
+    """Return what the calls of each model cost, a row a session. A session whose calls have no cost counts whole for
+    the model that gave most answers."""
+    among = {row["session_id"]: row for row in rows}
+    paid: dict[str | None, dict[str, Row]] = {}
+    for row in sums(snapshot.store, context).rows:
+        session_id, usd = row["session_id"], row["cost_usd"]
+        if usd is None or session_id not in among or among.get(session_id, {}).get("cost_usd") is None:
+            continue
+        of_model = paid.setdefault(row["model"] or None, {})
+        before = of_model[session_id]["cost_usd"] if session_id in of_model else 0.0
+        of_model[session_id] = among[session_id] | {"cost_usd": before + usd}
+    counted = {session_id for of_model in paid.values() for session_id in of_model}
+    for session_id in among.keys() - counted:
+        paid.setdefault(among[session_id]["model"] or None, {})[session_id] = among[session_id]
+    return {name: [of_model[key] for key in sorted(of_model)] for name, of_model in paid.items()}
+
+
+def _groups(
+    rows: Sequence[Row], word: str, filter_: Filter, places: Places, paid: Mapping[str | None, list[Row]]
+) -> tuple[list[Group], int]:
+    """Return the largest groups of sessions by a column, and how many more there are. `paid`: the sessions by group
+    with what each paid to it, where a session pays to several."""
+    by_name: dict[str | None, list[Row]] = {name: [] for name in paid}
     for row in rows:
         by_name.setdefault(row[word] or None, []).append(row)
     total = _cost(rows).usd
     is_eval = filter_.words["context"] == "eval"
     made = []
-    order = [(_cost(of_it), name, of_it) for name, of_it in by_name.items()]
+    order = [(_cost(paid.get(name, of_it)), name, of_it) for name, of_it in by_name.items()]
     for cost, name, of_it in sorted(order, key=lambda item: (-(item[0].usd or 0), -len(item[2]), item[1] or "")):
         judged = [row for row in of_it if row["outcome"] in ("solved", "failed")]
         solved = [(row["session_id"], float(row["outcome"] == "solved"), 1.0) for row in judged]
@@ -194,9 +235,9 @@ def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Places) -> 
                 link=filter_.narrowed("/sessions", word, name),
                 cost=cost,
                 of_all=cost.usd / total if total and cost.usd is not None else None,
-                median_usd=median([row["cost_usd"] for row in of_it if row["cost_usd"] is not None]),
+                median_usd=median([r["cost_usd"] for r in paid.get(name, of_it) if r["cost_usd"] is not None]),
                 failed=_failed(of_it, places),
-                solved=places.share(solved) if is_eval else None,
+                solved=places.solved(solved) if is_eval else None,
             )
         )
     return made[:MOST_GROUPS], max(0, len(made) - MOST_GROUPS)

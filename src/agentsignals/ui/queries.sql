@@ -116,7 +116,8 @@ WHERE level = 'corpus' ORDER BY signal
 -- name: figures.sessions
 -- One row a session; a clock that was never set stretches no axis. Answered calls, of which the trace says whether
 -- they failed, are the denominator of `user.tool_error_rate`.
-SELECT s.session_id, s.agent, s.model, coalesce(measured.place, lower(s.repo), s.cwd) AS repo, s.branch, s.cost_usd, s.unpriced,
+SELECT s.session_id, s.agent, s.model, coalesce(measured.place, lower(s.repo), s.cwd) AS repo, s.branch, s.unpriced,
+  coalesce(s.cost_usd, attempt.harness_cost_usd) AS cost_usd,
   s.visible_output_tokens IS NOT NULL AS is_bound, s.title, s.n_tool_calls,
   CASE WHEN s.started_at BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN s.started_at END AS started_at,
   coalesce(measured.place, lower(s.repo), s.cwd) AS place, coalesce(measured.outcome, attempt.outcome) AS outcome, attempt.task,
@@ -127,7 +128,8 @@ FROM sessions s LEFT JOIN (
   FROM signals
   WHERE signal IN ('user.place', 'user.session_outcome') AND level = 'session' AND value IS NOT NULL GROUP BY 1
 ) measured USING (session_id) LEFT JOIN (
-  SELECT session_id, max(outcome) AS outcome, max(task_id) AS task FROM attempts GROUP BY 1
+  SELECT session_id, max(outcome) AS outcome, max(task_id) AS task, max(harness_cost_usd) AS harness_cost_usd
+  FROM attempts GROUP BY 1
 ) attempt USING (session_id) LEFT JOIN (
   SELECT session_id, count(*) AS n, count(*) FILTER (status = 'error') AS failed FROM tool_calls
   WHERE thread = 'main' AND status IN ('ok', 'error') GROUP BY 1

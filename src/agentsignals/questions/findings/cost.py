@@ -177,8 +177,7 @@ _AFTER = {
 }
 """What came before a loss, in words; and what to do about it, where a person has a hand in it."""
 _NOTHING_SEEN = (
-    "Do not change tools, rules or the model within a session: what changes early in the context makes all after it a"
-    " cache miss. Providers also drop caches early"
+    "No action of yours is logged before most of it: the provider may have dropped the cache, or tools or rules changed"
 )
 
 
@@ -221,12 +220,12 @@ def _of_missed(usd: float, losses: list[Row]) -> Advice:
     of = {act: fsum(by_act[act]) for act in acts}
     named = [act for act in acts if of[act] >= _OFTEN * lost] or acts[:1]
     shows = "; ".join(
-        f"{formatted(of[act] / lost, 'share')} of the cost came after {_AFTER[act][0]} ({_times(len(by_act[act]))})"
+        f"{formatted(of[act] / lost, 'share')} of it came after {_AFTER[act][0]} ({_times(len(by_act[act]))})"
         for act in named
     )
     do = [act for act in named if _AFTER[act][1]]
     if not do:
-        return Advice(_NOTHING_SEEN, 0.0, shows)
+        return Advice("", 0.0, f"{_NOTHING_SEEN}. {shows}")
     return Advice(". ".join(_AFTER[act][1] for act in do), min(fsum(of[act] for act in do), usd), shows)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from functools import partial
-from math import fsum
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,12 +14,11 @@ from msgspec.structs import replace
 from agentsignals.ingest.plan import unknown_fields_by_version, versions_by_format
 from agentsignals.questions import findings, ranking
 from agentsignals.questions.compare import QUERIES, resolved_groups
-from agentsignals.questions.question import Inputs, Kind, formatted
+from agentsignals.questions.question import Inputs, Kind
 from agentsignals.questions.ranking import MORE, Answer, Bounds, Findings, ResolvedGroup, amount
-from agentsignals.questions.spending import sums
 from agentsignals.redaction import redacted_in
 from agentsignals.signals.catalog import catalogue
-from agentsignals.ui.figures import cards, overall, session_rows
+from agentsignals.ui.figures import Group, cards, overall, session_rows
 from agentsignals.ui.filter import DAYS, WITH, Filter, behind_key, filtered
 from agentsignals.ui.page import Page, Query, Route, Where, part_of, short_ids, sql
 from agentsignals.ui.snapshot import Snapshot
@@ -102,27 +100,7 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
             "totals": {each: ranking.totals(held) for each, held in rows.items()},
             "resolved": _resolved(snapshot, filter_) if "eval" in snapshot.contexts else [],
             "overall": overall(snapshot, of_context, rows.get(context, [])),
-            "models": by_model(),
         }
-
-    def by_model() -> list[tuple[str, str, str, float]]:
-        """What the calls of each model cost, in the sessions that the filter leaves."""
-        among = {row["session_id"] for row in session_rows(snapshot, of_context)}
-        paid: dict[str, list[dict[str, Any]]] = {}
-        for row in sums(snapshot.store, context).rows:
-            if row["session_id"] in among and row["cost_usd"]:
-                paid.setdefault(row["model"] or "not recorded", []).append(row)
-        costs = {name: fsum(row["cost_usd"] for row in rows) for name, rows in paid.items()}
-        whole = fsum(costs.values())
-        return [
-            (
-                name,
-                of_context.link("/sessions", model=name),
-                formatted(costs[name], "usd", any(row["is_bound"] or row["unpriced"] for row in paid[name])),
-                costs[name] / whole,
-            )
-            for name in sorted(costs, key=lambda name: -costs[name])[:MOST_OPEN]
-        ]
 
     def read() -> dict[str, Any]:
         declared = {signal.path: signal for signal in catalogue().values()}
@@ -157,20 +135,18 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
         "is_empty": not snapshot.store.manifest.sessions,
         "overall": held["overall"],
         "wheres": [
-            (
-                "Cost by project",
-                [
-                    (g.name or "not recorded", g.link, g.cost.written, g.of_all)
-                    for word, _, groups, _ in held["overall"].groups
-                    for g in groups[:MOST_OPEN]
-                    if word == "repo" and g.of_all
-                ],
-            ),
-            ("Cost by model", held["models"]),
+            (title, [_where(group) for group in groups if group.of_all][:MOST_OPEN])
+            for title, wanted in (("Cost by project", "repo"), ("Cost by model", "model"))
+            for word, _, groups, _ in held["overall"].groups
+            if word == wanted
         ],
         **snapshot.kept("overview read", read),
     }
     return Page("overview.html.j2", "Overview", filled)
+
+
+def _where(group: Group) -> tuple[str, str, str, float | None]:
+    return group.name or "not recorded", group.link, group.cost.written, group.of_all
 
 
 def _resolved(snapshot: Snapshot, filter_: Filter) -> list[ResolvedGroup]:
