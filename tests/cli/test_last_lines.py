@@ -215,7 +215,7 @@ def test_the_last_lines_fit_a_screens_end(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("12 sessions") and any(line.startswith("1. ") for line in lines)
     assert max(map(len, lines)) <= int(width)
-    assert "agentsignals findings --store 'my store'" in " ".join(" ".join(lines).split())
+    assert "agentsignals findings --store 'my store'" in " ".join("\n".join(lines).replace("\\\n", " ").split())
     assert "\x1b" not in "".join(lines)
 
 
@@ -262,7 +262,7 @@ def test_alone_it_reads_this_machine_and_says_what_to_type_next(
     shutil.rmtree(machine / ".claude")
     assert printed(
         capsys,
-    ).startswith("no agent's logs were found on this machine; store ")
+    ).startswith("no agent's logs are on this machine; these sessions were read before, into ")
 
 
 def test_alone_with_a_word_it_is_refused(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
+from agentsignals.cli.compare import comparison_text
 from agentsignals.errors import AgentSignalsError
 from agentsignals.ingest import pipeline
 from agentsignals.model import Attempt as RunAttempt
@@ -514,6 +515,7 @@ def test_groups_are_compared_each_by_its_command() -> None:
               *arm("d", "1 0", dataset="y"), *arm("e", "0 0", dataset="y")]  # fmt: skip
     found = compared(*trials, by=["model"])
     (other,) = found.other_groups
+    assert f"    {other.command} --store s\n" in comparison_text(found, named=" --store s") + "\n"
     assert {c.name for c in found.candidates} == {"a", "b", "c"} and other.candidates == ["d", "e"]
     words = shlex.split(other.command)
     again = compared(*trials, by=["model"], baseline=words[words.index("--baseline") + 1])

@@ -642,11 +642,11 @@ def test_what_can_not_be_told_names_the_agents() -> None:
 @pytest.mark.parametrize(
     ("rows", "why", "do"),
     [
-        ([("kiro", None, False)], "the log lacks token usage (kiro 1).", "No total"),
+        ([("kiro", None, False)], "the log does not state all tokens (kiro 1).", "No total"),
         ([("codex", "new-1", True)], "no price of the model is known (new-1 1).", "prices.toml"),
         (
             [("kiro", None, False), ("codex", "new-1", True), ("pi", "new-1", True)],
-            "the log lacks token usage (kiro 1); no price of the model is known (new-1 2).",
+            "the log does not state all tokens (kiro 1); no price of the model is known (new-1 2).",
             "prices.toml",
         ),
     ],
@@ -887,7 +887,8 @@ def test_attempts_are_named_beside_one_chat(tmp_path: Path, capsys: pytest.Captu
     (people,) = agentsignals.find(store, "eval").elsewhere
     assert (people.context, people.sessions) == ("product", 1)
     lines = last_lines(store, summary_of(store)[1]).splitlines()
-    assert lines[0] == "8 attempts" and any(line.startswith("1 session · ") for line in lines)
+    assert lines[0] == "Eval runs: 8 attempts"
+    assert any(line.startswith("People's sessions: 1 session · ") for line in lines)
 
 
 def test_the_models_in_folders_names_are_a_finding(tmp_path: Path) -> None:

@@ -114,7 +114,8 @@ def test_filters_limit_the_table(store: Store) -> None:
 def test_the_verb_prints_a_table_a_line_and_a_document(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     named = ("--store", str(store.folder))
     out = printed(capsys, "today", "--timezone", "Europe/Berlin", *named)
-    assert out.startswith("No model call today; the last was on 2026-03-12") and "2026-03-09" in out
+    today = f"{datetime.now(BERLIN):%Y-%m-%d}"
+    assert out.startswith(f"No model call today ({today}); the last was on 2026-03-12") and "2026-03-09" in out
     out = printed(capsys, "today", "--by", "project", "--since", "2026-03-01", "--project", "front", *named)
     assert "/work/front" in out and "/work/shop" not in out and "all since 2026-03-01" in out
     assert re.search(r"\nall  +\d", printed(capsys, "today", "--by", "model", *named)), (

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals import study
+from agentsignals import find, study
 from agentsignals.model import Session
 from agentsignals.questions.question import formatted
 from agentsignals.signals.catalog import by_path
@@ -573,8 +573,10 @@ def test_page_and_report_say_one_cost_of_a_model(demo_folder: Path) -> None:
         told = text_of(running, "/?context=product")
     (table,) = [made for made in study(store, "cost_causes").tables if made.id == "cost_causes.by_model"]
     assert len(table.rows) > 1
+    below = told.partition("By model")[2]
     for model, cost, *_ in table.rows[:5]:
         assert re.search(rf"{re.escape(model)} [\d.]+% {re.escape(formatted(cost, 'usd'))} ", told), model
+        assert re.search(rf"{re.escape(model)} \d+ (>= )?{re.escape(formatted(cost, 'usd'))} ", below), model
 
 
 def test_a_run_without_calls_and_costs_shows_no_empty_cards(tmp_path: Path) -> None:
@@ -586,6 +588,22 @@ def test_a_run_without_calls_and_costs_shows_no_empty_cards(tmp_path: Path) -> N
     assert (
         "Most expensive" not in told and "Hotspots" not in told and "failed calls" not in told.partition("By agent")[2]
     )
+
+
+def test_attempts_whose_calls_have_no_cost_count_with_what_their_harness_states(tmp_path: Path) -> None:
+    stated = {"knobs": {"model_id": "m"}, "verification": graded(), "cost_usd": 0.25}
+    facts = [
+        {"trial_id": f"t{n}", "task_id": f"task-{n}", "attempt_index": 0, "reward": float(n < 3)} for n in range(4)
+    ]
+    runs = trial(*({**stated, **fact} for fact in facts))
+    store = store_of(tmp_path / "store", *(run.session for run in runs))
+    made = find(store, "eval")
+    assert (made.totals.cost_usd, made.totals.priced) == (1.0, 4)
+    snapshot = Snapshot(store)
+    figures = overall(snapshot, filtered(Query(""), snapshot).of_context("eval"))
+    assert figures.cost.usd == 1.0 and [group.cost.usd for group in figures.groups[1][2]] == [1.0]
+    (candidate,), solved = made.resolved[0].candidates, figures.groups[0][2][0].solved
+    assert solved is not None and solved.interval == (candidate.low, candidate.high), "one rate has one interval"
 
 
 def test_the_interval_of_solved_runs_is_over_tasks(tmp_path: Path) -> None:

@@ -315,13 +315,13 @@ def run_start(options: argparse.Namespace) -> int:
     if store is None or not store.manifest.sessions:
         looked_for = f"Looked for the folders of {len(homes())} agents: {', '.join(homes())}."
         raise NothingFound("No session was found on this machine.", f"{looked_for}\n{FIRST_STEPS}")
-    read = (
-        f"read {', '.join(sorted(there))}: {times(summary.sessions, 'session')}"
-        if summary
-        else "no agent's logs were found on this machine"
-    )
     if not options.json:
-        print(printable(f"{read}; store {store.folder}"), flush=True)
+        read = (
+            f"read {', '.join(sorted(there))}: {times(summary.sessions, 'session')}; store {store.folder}"
+            if summary
+            else f"no agent's logs are on this machine; these sessions were read before, into {store.folder}"
+        )
+        print(printable(read), flush=True)
     made, summed = summary_of(store)
     if options.json:
         of_run = None if summary is None else _without_secrets(summary)
@@ -371,6 +371,7 @@ def elsewhere_lines(made: Findings) -> list[str]:
 
 
 _OTHERS = {"product": ("session of people", "sessions of people"), "eval": ("eval attempt",)}
+_CONTEXTS = {"product": "People's sessions", "eval": "Eval runs"}
 MOST_RESOLVED = 6
 """Lines of candidates at the end of an analysis."""
 
@@ -382,7 +383,8 @@ def last_lines(store: Store, made: StoreSummary, named: str = "") -> str:
     lines: list[str] = []
     for part in made.contexts:
         lines += ["" for _ in lines[:1]]
-        lines += [head_text(part), *resolved_text(part.resolved, MOST_RESOLVED)]
+        name = f"{_CONTEXTS[part.context]}: " if len(made.contexts) > 1 else ""
+        lines += [f"{name}{head_text(part)}", *resolved_text(part.resolved, MOST_RESOLVED)]
         for at, finding in enumerate(part.findings):
             told = " · ".join(filter(None, (finding.told_amount, finding.do or finding.again)))
             lines += [f"{at + 1}. {finding.sentence}", f"   {told}"]

@@ -18,8 +18,8 @@ _COUNTS = {
     "evals": """
         SELECT count(*) AS attempts, count(DISTINCT task_id) AS tasks,
             count(DISTINCT coalesce(agent_type, agent)) AS agents, count(DISTINCT coalesce(model_id, model)) AS models,
-            count(reward) AS judged, count(*) FILTER (WHERE reward = 1) AS passed,
-            count(*) FILTER (WHERE reward = 0) AS failed,
+            count(*) FILTER (outcome IN ('solved', 'failed')) AS judged,
+            count(*) FILTER (outcome = 'solved') AS passed, count(*) FILTER (outcome = 'failed') AS failed,
             count(*) FILTER (WHERE n_tool_calls > 0) AS "attempts with tool calls"
         FROM attempts LEFT JOIN sessions USING (session_id)""",
     "repo": """

@@ -139,7 +139,7 @@ def _cost(spent: Spent) -> str:
 def _head(made: Spending) -> str:
     today = f"Today {_cost(made.today)} ({times(made.today.sessions, 'session')})"
     if not made.today.calls and made.last is not None:
-        today = f"No model call today; the last was on {made.last:%Y-%m-%d}"
+        today = f"No model call today ({made.date}); the last was on {made.last:%Y-%m-%d}"
     parts = [today, f"this week {_cost(made.week)}", f"this month {_cost(made.month)}"]
     return " · ".join([*parts, *_block(made)])
 

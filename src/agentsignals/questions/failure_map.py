@@ -327,6 +327,8 @@ def passes_text(made: FailureMap) -> str:
         else "none show reward hacking"
     )
     more = f"; {unknown:,} are undecided" if unknown else ""
+    if derived := n - unknown - sum(counts.values()):
+        more += f"; {derived:,} are derived"
     return f"{times(n, 'attempt')} passed; {bad}{more} (`agentsignals evals audit`). {CAVEAT}"
 
 

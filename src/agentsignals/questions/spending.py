@@ -65,6 +65,8 @@ class Spending(Struct, frozen=True, kw_only=True):
     """What was spent lately, and in a table."""
 
     zone: str
+    date: str
+    """Today in that zone."""
     today: Spent
     week: Spent
     month: Spent
@@ -152,6 +154,7 @@ def spending(  # noqa: PLR0913  (the options of the verb)
     listed = made if most is None else made[-most:] if is_time else made[:most]
     return Spending(
         zone=moment.tzname() or "",
+        date=f"{day:%Y-%m-%d}",
         today=_sum("today", [row for row in dated if row["at"].date() == day]),
         week=_sum("this week", [row for row in dated if monday <= row["at"].date() <= day]),
         month=_sum("this month", [row for row in dated if first <= row["at"].date() <= day]),

@@ -470,7 +470,10 @@ def _bill(bill: list[Row], paid: Mapping[str, Mapping[str, float]]) -> str:
     for cause, of_cause in paid.items():
         words = "re-sent context" if cause in CARRIED else CAUSES[cause]
         causes[words] = causes.get(words, 0.0) + fsum(of_cause.values())
-    parts = [f"{formatted(usd / total, 'share')} {words}" for words, usd in ranked(causes)[:_LARGEST]]
+    order = ranked(causes)
+    parts = [f"{formatted(usd / total, 'share')} {words}" for words, usd in order[:_LARGEST]]
+    if rest := fsum(usd for _, usd in order[_LARGEST:]) / total:
+        parts.append(f"{formatted(rest, 'share')} other")
     at_least = "at least " if any(row[BOUND] is not None or row["unpriced"] for row in bill) else ""
     few = ruled((row["session_id"], row["cost_usd"]) for row in bill)
     lead = f"{few.sentence(partial(formatted, kind='usd'))} " if few and len(bill) > 1 else ""

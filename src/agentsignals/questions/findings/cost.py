@@ -483,7 +483,7 @@ def data_quality(inputs: Inputs) -> list[Answer]:
     n = len(sessions)
     unpriced = [row for row in sessions if row["cost_usd"] is None]
     silent, unlisted = ([row for row in unpriced if row["has_tokens"] is has_tokens] for has_tokens in (False, True))
-    why = [f"the log lacks token usage ({listed(silent)})"] if silent else []
+    why = [f"the log does not state all tokens ({listed(silent)})"] if silent else []
     why += [f"no price of the model is known ({listed(unlisted, 'model')})"] if unlisted else []
     low = [row for row in sessions if row[BOUND] is not None]
     answers = []
