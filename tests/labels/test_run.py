@@ -175,7 +175,9 @@ def test_a_session_whose_notes_failed_is_a_failure_that_says_so(tmp_path: Path, 
 def test_a_session_too_long_even_for_notes_is_a_failure_not_a_cut(tmp_path: Path, server: Server) -> None:
     store = store_of(tmp_path, [f"request number {n}: {'word ' * 800}" for n in range(40)])
     server.answers = lambda body: (
-        json.dumps({"notes": "n" * 1_500}) if '"notes"' in body["messages"][0]["content"] else sessions_judge(body)
+        json.dumps({"notes": " ".join(map(str, range(400)))})
+        if '"notes"' in body["messages"][0]["content"]
+        else sessions_judge(body)
     )
     summary = judge(store, server, "session_success", window=7_000)
     assert summary.failed == {"too_long": 1} and summary.labelled == 0
