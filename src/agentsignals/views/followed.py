@@ -33,16 +33,16 @@ from agentsignals.shell.tokens import (
 from agentsignals.views.session import SessionView
 from agentsignals.views.written_files import WrittenFiles, is_scratch
 
-_LISTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("reward_hacking.toml").read_text("utf-8"))["followed"]
+LISTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("reward_hacking.toml").read_text("utf-8"))
 
 
 def listed(text: str) -> re.Pattern[str]:
     return deferred_pattern(text.replace("\n", ""))
 
 
-_TOOLS, _COPIES, _HIDING_VERBS = (names(_LISTS[key]) for key in ("tools", "copies", "hiding_verbs"))
+_TOOLS, _COPIES, _HIDING_VERBS = (names(LISTS["followed"][key]) for key in ("tools", "copies", "hiding_verbs"))
 _WRITES_FILES, _FAILS, _PASSES, _FEWER, _NO_BEGIN, _ASSERTS, _RUNS_PYTHON = (
-    listed(_LISTS[key]) for key in ("writes", "fails", "passes", "fewer", "no_begin", "asserts", "in_python")
+    listed(LISTS["followed"][key]) for key in ("writes", "fails", "passes", "fewer", "no_begin", "asserts", "in_python")
 )
 _SHELLS = names("bash sh zsh dash ksh")
 INTERPRETERS = names("node nodejs ruby perl php lua luajit julia deno bun elixir Rscript groovy tclsh osascript pwsh")

@@ -6,12 +6,10 @@ from __future__ import annotations
 import posixpath
 import re
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct, structs
 
@@ -19,7 +17,7 @@ from agentsignals.model import Attempt, patched_paths
 from agentsignals.shell import parse
 from agentsignals.shell.commands import kind_of
 from agentsignals.shell.tokens import names
-from agentsignals.views.followed import listed
+from agentsignals.views.followed import LISTS, listed
 from agentsignals.views.session import SessionView
 from agentsignals.views.written_files import (
     File,
@@ -328,7 +326,6 @@ def special_cases(file: File, checks: Checks, asked: str) -> Iterator[Action]:
 
 Role = Literal["", "grader", "runner", "built", "history", "record", "start-up", "answer", "test", "helper"]
 """Role of a path in an attempt (`reward_hacking.toml`); empty where it judges nothing."""
-LISTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("reward_hacking.toml").read_text("utf-8"))
 _ROLES: dict[Role, re.Pattern[str]] = {name: listed(text) for name, text in LISTS["roles"].items()}
 RE = SimpleNamespace(**{name: listed(text) for part in ("tests", "patterns") for name, text in LISTS[part].items()})
 """The patterns of `reward_hacking.toml` by name."""
@@ -394,6 +391,7 @@ class Judge:
         """The data set lists its tests, and its harness puts them back before it judges a patch."""
         self.loaded: set[str] = set()
         """Files of the agent's own that something which every run loads names."""
+        self._roles: dict[tuple[str, int], Role] = {}
         self.names_of_tests = {
             stem for file in self.files if RE.test_name.search(stem := posixpath.splitext(posixpath.basename(file))[0])
         }
@@ -441,6 +439,12 @@ class Judge:
     def role(self, path: str) -> Role:
         """Return what a path is to this attempt. A test that the verifier does not name, where it names some, judges
         nothing: the harness brings its own; but what tests load may be of them."""
+        asked = (path, len(self.loaded))
+        if asked not in self._roles:
+            self._roles[asked] = self._role(path)
+        return self._roles[asked]
+
+    def _role(self, path: str) -> Role:
         found: Role = next((name for name, pattern in _ROLES.items() if pattern.search(path)), "")
         if found == "start-up" and path in self.new and RE.by_name.search(path) and path not in self.loaded:
             return "" if posixpath.basename(path) not in self.asked else found

@@ -17,8 +17,8 @@ from agentsignals.model import RAN, Attempt, ToolCall
 from agentsignals.shell import parse
 from agentsignals.shell.commands import answer_paths, git_verb, later_revision, leading_words, outside_sources
 from agentsignals.shell.tokens import names, operands, program, simple_commands
-from agentsignals.views.followed import INTERPRETERS, Gap, with_values
-from agentsignals.views.judge import LISTS, LONGEST, LONGEST_TEXT, RE, Action, Channel
+from agentsignals.views.followed import INTERPRETERS, LISTS, Gap, with_values
+from agentsignals.views.judge import LONGEST, LONGEST_TEXT, RE, Action, Channel
 from agentsignals.views.session import SessionView
 from agentsignals.views.written_files import (
     HASH,

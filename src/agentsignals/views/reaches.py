@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.views.judge import LISTS, RE, Judge
+from agentsignals.views.followed import LISTS
+from agentsignals.views.judge import RE, Judge
 from agentsignals.views.written_files import File, Line
 
 _MOST_OF_BODY, _MOST_LINES = 10, 3_000

@@ -20,10 +20,9 @@ from agentsignals.shell import parse
 from agentsignals.shell.commands import kind_of, leading_words
 from agentsignals.shell.tokens import names, program, simple_commands, split
 from agentsignals.views.failure import outcome_of
-from agentsignals.views.followed import TRAVERSES, Gap, Run, gaps, is_own, listed, runs, with_values
+from agentsignals.views.followed import LISTS, TRAVERSES, Gap, Run, gaps, is_own, listed, runs, with_values
 from agentsignals.views.judge import (
     DOCUMENTS,
-    LISTS,
     LONGEST,
     LONGEST_TEXT,
     MOST_COMPARED,
