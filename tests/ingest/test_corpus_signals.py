@@ -17,7 +17,7 @@ import pytest
 from agentsignals.ingest import corpus_signals, pipeline
 from agentsignals.ingest.maintenance import forget
 from agentsignals.ingest.measure import explain
-from agentsignals.store import Store, shards
+from agentsignals.store import PLACE, Store, shards
 from agentsignals.store.query import rows
 from tests.claude import Log
 from tests.quick import some
@@ -85,7 +85,7 @@ class Corpus:
 
 def across_of(store: Store) -> list[tuple[Any, ...]]:
     """The rows of the values across sessions."""
-    asked = ", ".join(f"'{path}'" for path in corpus_signals.corpus_versions())
+    asked = ", ".join(f"'{path}'" for path in (PLACE, *corpus_signals.versions_on_ask()))
     return sorted(rows(store, f"SELECT * FROM signals WHERE signal IN ({asked})")[1], key=str)
 
 

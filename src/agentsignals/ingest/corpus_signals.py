@@ -287,11 +287,6 @@ _SESSION_COLUMNS = [
 ]  # fmt: skip
 
 
-def corpus_versions() -> dict[str, int]:
-    """Return the signals across sessions and their versions."""
-    return {s.path: s.version for s in catalogue().values() if s.scope != "session"}
-
-
 def across_names(paths: Set[str]) -> frozenset[str]:
     """Return the names of those of these signals that are across sessions, but for the place, and of all they need."""
     on_ask = paths & versions_on_ask().keys()
