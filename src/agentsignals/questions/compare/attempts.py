@@ -611,6 +611,7 @@ def mapped(rows: Sequence[Row], rules: Rules) -> list[Row]:
 
 def _pattern(text: str) -> re.Pattern[str]:
     parts, at, seen = [], 0, set[str]()
+    text, inside = (text[:-3], "(?:/.*)?") if text.endswith("/**") else (text, "")  # the folder itself, too
     for match in _FIELD.finditer(text):
         parts.append(re.escape(text[at : match.start()]))
         name, glob = match.groups()
@@ -619,7 +620,7 @@ def _pattern(text: str) -> re.Pattern[str]:
         seen.update([name] if name else ())
         parts.append(f"(?P<{name}>[^/]+)" if name else _GLOB[glob])
         at = match.end()
-    return re.compile("".join((*parts, re.escape(text[at:]))), re.DOTALL)
+    return re.compile("".join((*parts, re.escape(text[at:]), inside)), re.DOTALL)
 
 
 # -- patterns that names of folders suggest ----------------------------------------------------------------------------
@@ -643,10 +644,22 @@ _IS_AGENT = re.compile(
 
 def proposed(rows: Sequence[Row]) -> str:
     """Return a value of `--treatments` that reads models out of the folders of attempts without one; empty if their
-    names show none."""
+    names show none. Where all of them together show none, the largest folder decides whose attempts do."""
     lacking = [
         row for row in rows if not row["model_id"] and row.get("root") and "model_id" not in row.get("mapped", {})
     ]
+    folders: dict[tuple[str, ...], list[Row]] = {}
+    for row in lacking:
+        parts = tuple(str(row["root"]).strip("/").split("/"))
+        for depth in range(len(parts)):
+            folders.setdefault(parts[:depth], []).append(row)
+    largest = sorted(folders, key=lambda parts: (-len(folders[parts]), -len(parts), parts))
+    tried = dict.fromkeys(tuple(map(id, folders[parts])) for parts in largest)  # a folder in a folder may hold the same
+    held = {tuple(map(id, of)): of for of in folders.values()}
+    return next(filter(None, (_proposed(held[ids]) for ids in tried)), "")
+
+
+def _proposed(lacking: Sequence[Row]) -> str:
     agents = {str(row["agent_type"]).lower() for row in lacking if row["agent_type"]}
     levels = list(_levels(lacking))
     for level in levels:
@@ -694,7 +707,10 @@ def _pattern_of(models: Mapping[str, str], rows: Sequence[Row]) -> str:
     around = [(folder[: (at := folder.rindex(model))], folder[at + len(model) :]) for folder, model in models.items()]
     before = _alike([b[::-1] for b, _ in around])[::-1]
     after = _alike([a for _, a in around])
-    before = before if all(b == before for b, _ in around) else f"*{before}"
+    if len({len(b) for b, _ in around}) == 1:  # `trace_0?_`
+        before = "".join(same[0] if len({*same}) == 1 else "?" for same in zip(*(b for b, _ in around), strict=True))
+    elif not all(b == before for b, _ in around):
+        before = f"*{before}"
     after = after if all(a == after for _, a in around) else f"{after}*"
     roots = {f"/{str(row['root']).strip('/')}" for row in rows}
     wanted = {root: models[name] for root in roots for name in root.split("/") if name in models}
