@@ -774,18 +774,13 @@ def test_a_model_in_a_folders_name_is_proposed(folders: tuple[str, ...], agent: 
 
 def test_a_model_in_the_names_of_one_run_is_proposed_beside_other_runs() -> None:
     models = ("gpt-5", "kimi-k2", "claude-sonnet-4")
-    folders = [
-        f"/data/{part}/task-{n}/trace_0{at}_{m}"
-        for part in ("todo", "done")
-        for n in range(2)
-        for at, m in enumerate(models)
-    ]
+    of_run = [f"{part}/task-{n}/trace_0{at}_{m}" for part in "ab" for n in range(2) for at, m in enumerate(models)]
     others = ["/other/demos/ctf/crypto", "/other/atif", "/other/demos/default__t-0.20__p-0.95"]
+    unnamed = {**NOTHING, "attempt_index": 0, "model_id": None, "agent_type": None, "knobs": "{}"}
     rows = [
-        {**NOTHING, "session_id": f"{n}", "trial_id": f"{n}", "attempt_index": 0, "task_id": root.split("/")[-2], "root": root,
-         "model_id": None, "agent_type": None, "knobs": "{}"}
-        for n, root in enumerate([*folders, *others])
-    ]  # fmt: skip
+        {**unnamed, "session_id": f"{n}", "trial_id": f"{n}", "task_id": root.split("/")[-2], "root": root}
+        for n, root in enumerate([*(f"/data/{folder}" for folder in of_run), *others])
+    ]
     pattern = proposed(rows)
     assert pattern == "**/trace_0?_{model_id}/**"
     found = mapped(rows, read_mapping(Path(pattern)))
