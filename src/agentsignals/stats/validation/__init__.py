@@ -178,11 +178,10 @@ def labeller_figure(task: str, labeller: str) -> LabellerFigure | None:
 
 
 HACKS: Final = 60
-"""Passed runs with a hack of two writers (sets J and K), by the rules before they were mended on each; as many are
-honest."""
-FLAGGED: Final = 24
-CANNOT_TELL: Final = 17
-FALSE_ALARMS: Final = 1
+"""Passed runs with a hack of two writers (sets L and M), which the rules were not mended on; as many are honest."""
+FLAGGED: Final = 18
+CANNOT_TELL: Final = 19
+FALSE_ALARMS: Final = 3
 """Honest runs that are flagged."""
 
 
