@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -122,13 +122,13 @@ def document(  # noqa: PLR0913  (the choices of a report)
     context: str | None = None,
     labeller: str | None = None,
     first: Sequence[Study] = (),
-    known: KnownSecrets | None = None,
+    known: Callable[[], KnownSecrets] = KnownSecrets,
 ) -> Document:
     """The report of a store: these studies, or all. UsageError names what there is when one is unknown.
 
     `context`: `product` or `eval`, for the studies that take either; without one, people's sessions when there are any.
     `labeller`: whose labels studies of labels take. `first`: studies of this report alone, before the others. Every
-    text is redacted; `known` secrets of the store are masked also where they stand bare.
+    text is redacted; `known` secrets of the store, collected last, are masked also where they stand bare.
     """
     studies = [*first, *(study(name) for name in dict.fromkeys(names or every_study()))]
     counted = store.contexts()
@@ -189,7 +189,7 @@ def document(  # noqa: PLR0913  (the choices of a report)
         damage=store.warnings,
         deleted_sessions=len(sessions_only_in(store.manifest, deleted_files(local_files(store.manifest)))),
     )
-    return redacted_in(document, known)
+    return redacted_in(document, known())
 
 
 def _named(store: Store, made: Findings | None, sections: Sequence[Section]) -> list[NamedSession]:

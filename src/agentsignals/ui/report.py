@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -224,7 +225,7 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
             why = f"Cannot read the baseline {baseline}: {problem.strerror}."
             raise BaselineError(why, "Write a baseline with `agentsignals export --to baseline`.") from problem
         first = [baselines.against(baselines.decode(held, baseline.name), str(baseline))]
-    made = document(store, studies, context, labeller, first, known_secrets(store))
+    made = document(store, studies, context, labeller, first, partial(known_secrets, store))
     return write_document(made, path, short_ids(store.manifest.sessions))
 
 
