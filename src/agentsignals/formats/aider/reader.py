@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -64,10 +64,18 @@ def _sessions(source: Input) -> Iterator[tuple[int, list[str]]]:
 
 def _id(part: list[str]) -> str | None:
     """Return an id that a session keeps while it grows, and in a copy. None if nobody said anything."""
-    said = next((line for line in part if line.startswith(_SAID)), None)
+    said = next(filter(_said_in(part), part), None)
     if said is None and not any(_TOKENS.match(line.removeprefix(_TOLD)) for line in part):
         return None
     return f"aider-{hashlib.blake2b(f'{part[0]}{said}'.encode(), digest_size=8).hexdigest()}"
+
+
+def _said_in(part: list[str]) -> Callable[[str], bool]:
+    """Return whether a line of this session is the person's. Aider ends each of these by two spaces, which a heading of
+    the model lacks; where a tool has cut the spaces off, every such line is taken."""
+    said = tuple(line for line in part if line.startswith(_SAID) or line.strip() == _SAID.strip())
+    end = "  " if any(line.endswith("  ") for line in said) else ""
+    return lambda line: (line.startswith(_SAID) or line.strip() == _SAID.strip()) and line.endswith(end)
 
 
 class Reader(Conversation):
@@ -90,8 +98,9 @@ class Reader(Conversation):
 
     def read(self, part: list[str]) -> Session:
         self.session.started_at = logged_iso(part[0].removeprefix(BEGINS).strip())
+        is_said = _said_in(part)
         for n, line in enumerate(part[1:], self.first + 1):
-            if line.startswith(_SAID) or line == _SAID.strip():
+            if is_said(line):
                 self.close_answer()
                 self.prompted.append(line[len(_SAID) :].removesuffix("  "))
             elif line.startswith(_TOLD):
