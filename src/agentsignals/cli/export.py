@@ -1,4 +1,5 @@
-"""`export`: sessions out of the store, in formats that others read."""
+"""`export` writes sessions in formats that others read; `share` writes one session, or a team's figures, for others,
+with secrets masked, and shows what a team's file holds."""
 
 from __future__ import annotations
 

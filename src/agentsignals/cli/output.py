@@ -415,6 +415,7 @@ def compute_on_ask(quiet: bool) -> None:
     """Compute signals that a verb asks for and nobody asked for before, with progress on stderr."""
 
     def compute(store: Store, paths: frozenset[str], shard: str | None) -> None:
+        """Compute the signals of these catalogue paths for a shard (None: for all), before the query goes on."""
         from agentsignals.ingest import pipeline
 
         with Bar(quiet) as bar:

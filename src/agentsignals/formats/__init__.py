@@ -2,7 +2,8 @@
 
 It knows no source and no store. To add one: a module or folder with a `PROFILE` of the agent and a
 `FORMAT = Format(...)`, and samples in `tests/formats/<name>/` (docs/adding/format.md). What no format knows is counted:
-files of known agents that none reads, and fields that no file of a format had before.
+files of known agents that none reads, and fields that no file of a format had before. Beside the registry stands what
+formats share: rows of SQLite databases, limits of a plan that logs state, and the command that resumes a session.
 """
 
 import posixpath

@@ -387,7 +387,8 @@ def holds_conversations(head: Head) -> bool:
     """Return whether a file of JSON begins with rows that each hold a conversation with an agent.
 
     Words alone, with nothing that says whose they are or where they come from, are what models are trained on. One
-    object by itself, which any program may have written, has to say more.
+    object by itself, which any program may have written, has to say more: a verdict, or calls beside whose they are.
+    Where the value is cut in the head of the file, its beginning decides.
     """
     if not head.looks_like_json:
         return False

@@ -169,7 +169,8 @@ def is_telling(line: str) -> bool:
 
 
 class FileState:
-    """Lines with their marks, and lines of operations that are no longer there or whose place was never found."""
+    """Lines with their marks, and lines of operations that are no longer there or whose place was never found. A mark
+    is the number of the operation (edit or command) that wrote a line, or one of the constants above."""
 
     __slots__ = ("gone", "lines", "lost", "made", "marks", "seen_at", "written_at")
 
@@ -234,7 +235,8 @@ class FileState:
         return True
 
     def substitute(self, old: str, new: str, mark: int, everywhere: bool) -> None:
-        """Puts `new` in the place of `old` in each line, the first time or everywhere."""
+        """Puts `new` in the place of `old` in each line, the first time or everywhere, as `sed s` does. Changed lines
+        belong to the operation `mark` from then on; those that they replace count as gone."""
         for n, line in enumerate(self.lines):
             if old in line:
                 self.gone.append(self.marks[n])

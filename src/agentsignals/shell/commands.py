@@ -397,7 +397,8 @@ _PATH_CHARS = 300
 
 @lru_cache(maxsize=4096)
 def is_polling(command: str) -> bool:
-    """Return whether a line waits or looks at a state, and does nothing else."""
+    """Return whether a command waits or looks at a state, and does nothing else: it names a known wait or a log, each
+    program in it is a look or a filter, and it writes to no file but a log."""
     if len(command) > _LONGEST:
         return False
     looks = False

@@ -351,7 +351,8 @@ def agent_clarification_stop(view: SessionView, why: Evidence) -> list[Measured 
 
 
 def _stop(view: SessionView, turn: Turn, call: ToolCall | None, changed: bool, why: Evidence) -> Measured | Absent:
-    """Tell whether the agent ended its answer by asking the person, with a tool or a question."""
+    """Tell whether the agent ended its answer by asking the person: by `call`, the turn's call of a tool that asks, or
+    by a closing question. `changed`: the turn has edits, so a question after them offers more work."""
     response = view.responses[turn.turn]
     if not response:
         return Absent("not_applicable", "no_response")

@@ -215,7 +215,8 @@ def clustered_median_interval(values: Sequence[float], clusters: Sequence[Hashab
     different = sorted(set(values))
 
     def excess(rank: Callable[[Sequence[float], float], int], at: float) -> float:
-        """Standard errors by which the values below (or up to) `at` exceed half of all."""
+        """Statistic of the sign test over clusters for a median of `at`: standard errors by which the values below it
+        exceed half of all. `rank`: `bisect_left`, or `bisect_right` to count equal ones."""
         scores = [rank(group, at) - len(group) / 2 for group in sorted_clusters]
         error = sqrt(fsum([score * score for score in scores]))
         return fsum(scores) / error if error else 0.0

@@ -594,7 +594,8 @@ class Store:
         self.replace_shards(list(names), new_name, shards.merge(self.folder, entries, new_name, is_emptied))
 
     def _drop(self, sessions: dict[str, SessionEntry], files: dict[str, ArtifactEntry], keep: str = "") -> None:
-        """Hide these sessions and files in the shards that hold them; the shard `keep` is left alone."""
+        """Take these sessions and files out of the store: a shard that holds nothing else is retired, another one keeps
+        them under a tombstone. `keep`: a shard that is left alone, as it is written anew."""
         manifest = self.manifest
         for session_id in sessions:
             del manifest.sessions[session_id]
@@ -610,7 +611,7 @@ class Store:
                 self._retired.append(shard)
                 continue
             manifest.bury(shard, gone, map(artifact_id, gone_files))
-            if is_emptied:  # what is left is small, and damage of the rest nobody can miss
+            if is_emptied:  # only files without sessions are left, so the shard shrinks to their rows
                 self.rewrite(shard)
 
     def sweep(self) -> None:

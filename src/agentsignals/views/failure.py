@@ -348,7 +348,8 @@ def _named(tests: Sequence[str] | None) -> str:
 
 
 def failure_of(view: SessionView, touched: list[str] | None) -> Failure | None:
-    """The class of a session's attempt; None where it did not fail."""
+    """The class of a session's attempt; None where it did not fail. `touched`: paths that its edits changed, for runs
+    without a patch; None where nobody knows."""
     attempt = view.session.attempt
     outcome = outcome_of(view.session)
     if attempt is None or outcome is None or outcome.name in ("solved", "not_judged"):

@@ -1,5 +1,5 @@
-"""Lengths of text as the catalogue counts them, letters without their case, what is unseen made visible, what would run
-made inert; lists of words."""
+"""Text: its length in tokens, letters folded to one case, its language, hidden characters made visible, and cells that
+a spreadsheet would run made inert. The lists of words beside this file are read here."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Aider's chat history (design/formats.md#small-formats): `.aider.chat.history.md` in a repository, a Markdown file of
-sessions. `#### ` begins a line of the person, which ends in two spaces, `> ` one of the program; the rest is the model's."""
+sessions. `#### ` begins a line of the person, which ends in two spaces, `> ` one of the program; the rest is the
+model's."""
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats import profile as tools

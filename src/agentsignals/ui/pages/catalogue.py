@@ -59,6 +59,8 @@ def signal_page(snapshot: Snapshot, query: Query, path: str) -> Page:
     of = filter_.of_context(context)
 
     def measured() -> dict[str, Any]:
+        """Query what the page shows of the signal in the sessions `of` the filter: spread, histogram, reasons of absent
+        values, and its value over the whole store."""
         spread = spreads(snapshot, seen, filter_).get(signal.path)
         values = {**of.where.values, "signal": signal.path}
         absent = snapshot.rows(sql("signal.absent", chosen=chosen(of)), values, seen)
