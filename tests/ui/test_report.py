@@ -387,6 +387,13 @@ def test_two_charts_stand_beside_the_findings_and_nowhere_else(page: str) -> Non
     assert len(page.encode()) < 1_400_000
 
 
+def test_what_projects_and_models_cost_adds_up_to_the_whole(page: str) -> None:
+    for table in re.findall(r'<table class="where">.*?</table>', page, re.DOTALL):
+        shares = [float(value) for value in re.findall(r'<meter [^>]*value="([^"]+)"', table)]
+        assert len(shares) > 1 and sum(shares) == pytest.approx(1, abs=0.001)
+    assert re.search(r"Cost by project.*?>other<.*?Cost by model", page, re.DOTALL), "of sessions without a project"
+
+
 @pytest.mark.slow
 def test_an_empty_store_gives_a_report_that_says_so(tmp_path: Path) -> None:
     empty = Store(tmp_path / "s", create=True)
