@@ -410,7 +410,7 @@ def test_a_label_shows_its_measured_precision_and_one_that_is_mostly_wrong_is_no
     rows += [row("user.session_outcome", "accepted"), row("chat.pushback_type", "correction")]
     shown = {(made["signal"], made["value"]): made["sure"] for made in _declared(rows)}
     assert ("chat.prompt_intent", '"refactor"') not in shown, "wrong in more than half of the cases"
-    assert shown["chat.prompt_intent", '"debug"'] == "63%" and shown["chat.pushback_type", '"correction"'] == "76%"
+    assert shown["chat.prompt_intent", '"debug"'] == "68%" and shown["chat.pushback_type", '"correction"'] == "69%"
     others = {"understand": "chat.prompt_intent", "git": "chat.prompt_intent", "rejection": "chat.pushback_type"}
     for value, signal in others.items():
         assert shown[signal, f'"{value}"'] == "~", (
