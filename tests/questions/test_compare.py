@@ -785,6 +785,9 @@ def test_a_model_in_the_names_of_one_run_is_proposed_beside_other_runs() -> None
     assert pattern == "**/trace_0?_{model_id}/**"
     found = mapped(rows, read_mapping(Path(pattern)))
     assert [row["model_id"] for row in found] == [*models * 4, None, None, None]
+    levels = [f"/other/demos/level_{name}/task-{n}" for name in ("easy", "hard") for n in range(3)]
+    told = [{**row, "root": root, "task_id": root} for row, root in zip(rows, [*levels, *others], strict=False)]
+    assert proposed(told) == "", "of one folder among others only names of known makers are models"
 
 
 @pytest.mark.parametrize(
@@ -881,4 +884,9 @@ def test_the_group_proposes_what_the_store_can_answer(tmp_path: Path, capsys: py
     assert "--by model" in with_calls["compare"]["command"] and not any(v["lacks"] for v in with_calls.values())
     without = proposes(store_of(tmp_path / "bare", *tried_twice(model=None)).folder)
     assert {name for name, verb in without.items() if verb["lacks"]} == {"align", "audit", "drivers"}
+    partly = [*tried_twice(call("Bash", command="ls"), model="m1")]
+    assert partly[0].attempt is not None
+    partly[0].attempt.reward = 0.4
+    counts = printed_json(capsys, "evals", "--store", store_of(tmp_path / "partly", *partly).folder)["counts"]
+    assert (counts["judged"], counts["passed"], counts["failed"]) == (4, 2, 2), "a part of the reward is no pass"
     assert not any("--by model" in verb["command"] for verb in without.values())

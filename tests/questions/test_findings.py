@@ -591,7 +591,13 @@ def loss(cause: str, usd: float, **more: Any) -> dict[str, Any]:
         ([("settings", 3.0), ("work", 0.1)], "a change of thinking or effort (once)", "Change thinking", 3.0),
         ([("model", 2.0), ("skill", 2.0)], "a skill or slash command", "Choose the model", 4.0),
         ([("interruption", 4.0)], "an interruption", "after you interrupt", 4.0),
-        ([("prompt", 4.0)], "No action of yours is logged before most of it", "", None),
+        ([("prompt", 4.0)], "100.0% of it followed no logged action of yours", "", None),
+        (
+            [("work", 4.5), ("prompt", 0.9), *((act, 0.9) for act in ("model", "resume", "skill", "settings"))],
+            "60.0% of it followed no logged action of yours",
+            "",
+            None,
+        ),
         ([("work", 4.0), ("prompt", 1.0)], "80.0% of it came after the agent's own tool calls", "", None),
     ],
 )

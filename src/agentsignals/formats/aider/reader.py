@@ -73,9 +73,8 @@ def _id(part: list[str]) -> str | None:
 def _said_in(part: list[str]) -> Callable[[str], bool]:
     """Return whether a line of this session is the person's. Aider ends each of these by two spaces, which a heading of
     the model lacks; where a tool has cut the spaces off, every such line is taken."""
-    said = tuple(line for line in part if line.startswith(_SAID) or line.strip() == _SAID.strip())
-    end = "  " if any(line.endswith("  ") for line in said) else ""
-    return lambda line: (line.startswith(_SAID) or line.strip() == _SAID.strip()) and line.endswith(end)
+    end = "  " if any(line.startswith(_SAID) and line.endswith("  ") for line in part) else ""
+    return lambda line: line == _SAID.strip() or (line.startswith(_SAID) and line.endswith(end))
 
 
 class Reader(Conversation):

@@ -644,7 +644,7 @@ _IS_AGENT = re.compile(
 
 def proposed(rows: Sequence[Row]) -> str:
     """Return a value of `--treatments` that reads models out of the folders of attempts without one; empty if their
-    names show none. Where all of them together show none, the largest folder decides whose attempts do."""
+    names show none. The largest folder whose subfolders name models of known makers decides."""
     lacking = [
         row for row in rows if not row["model_id"] and row.get("root") and "model_id" not in row.get("mapped", {})
     ]
@@ -653,29 +653,22 @@ def proposed(rows: Sequence[Row]) -> str:
         parts = tuple(str(row["root"]).strip("/").split("/"))
         for depth in range(len(parts)):
             folders.setdefault(parts[:depth], []).append(row)
-    largest = sorted(folders, key=lambda parts: (-len(folders[parts]), -len(parts), parts))
-    tried = dict.fromkeys(tuple(map(id, folders[parts])) for parts in largest)  # a folder in a folder may hold the same
-    held = {tuple(map(id, of)): of for of in folders.values()}
-    return next(filter(None, (_proposed(held[ids]) for ids in tried)), "")
-
-
-def _proposed(lacking: Sequence[Row]) -> str:
-    agents = {str(row["agent_type"]).lower() for row in lacking if row["agent_type"]}
-    levels = list(_levels(lacking))
-    for level in levels:
-        named = {folder: _model_in(folder, agents) for folder in level}
-        if any(named.values()):
-            return _pattern_of({folder: model for folder, model in named.items() if model}, lacking)
-    for level in levels:
+    for among in sorted(folders.values(), key=len, reverse=True):
+        agents = {str(row["agent_type"]).lower() for row in among if row["agent_type"]}
+        for level in _levels(among):
+            named = {folder: _model_in(folder, agents) for folder in level}
+            if any(named.values()):
+                return _pattern_of({folder: model for folder, model in named.items() if model}, among)
+    for level in _levels(lacking):
         # The one field in which the names differ, if it names something. A name that is one field may name anything.
-        folders = sorted(level)
-        parts = [_PARTS.split(folder) for folder in folders]
-        if len(level) < 2 or len(parts[0]) < 2 or len({len(fields) for fields in parts}) > 1:
+        names = sorted(level)
+        fields_of = [_PARTS.split(folder) for folder in names]
+        if len(level) < 2 or len(fields_of[0]) < 2 or len({len(fields) for fields in fields_of}) > 1:
             continue
-        columns = enumerate(zip(*parts, strict=True))
+        columns = enumerate(zip(*fields_of, strict=True))
         differ = [at for at, values in columns if len({*values}) > 1 and not all(map(_NO_NAME.fullmatch, values))]
-        if len(differ) == 1 and not any(_NO_NAME.fullmatch(fields[differ[0]]) for fields in parts):
-            return _pattern_of({f: fields[differ[0]] for f, fields in zip(folders, parts, strict=True)}, lacking)
+        if len(differ) == 1 and not any(_NO_NAME.fullmatch(fields[differ[0]]) for fields in fields_of):
+            return _pattern_of({f: fields[differ[0]] for f, fields in zip(names, fields_of, strict=True)}, lacking)
     return ""
 
 

@@ -173,12 +173,10 @@ _AFTER = {
     "interruption": ("an interruption", "Check what happens after you interrupt"),
     "skill": ("a skill or slash command", "Use skills and slash commands early, while the context is small"),
     "prompt": ("a new prompt, with no other logged change", ""),
-    "work": ("the agent's own tool calls, with no action of yours", ""),
+    "work": ("the agent's own tool calls", ""),
 }
 """What came before a loss, in words; and what to do about it, where a person has a hand in it."""
-_NOTHING_SEEN = (
-    "No action of yours is logged before most of it: the provider may have dropped the cache, or tools or rules changed"
-)
+_NOTHING_SEEN = "no logged action of yours: the provider may have dropped the cache, or tools or rules changed"
 
 
 def _of_rebuilt(usd: float, losses: list[Row]) -> Advice:
@@ -225,7 +223,8 @@ def _of_missed(usd: float, losses: list[Row]) -> Advice:
     )
     do = [act for act in named if _AFTER[act][1]]
     if not do:
-        return Advice("", 0.0, f"{_NOTHING_SEEN}. {shows}")
+        unseen = fsum(of[act] for act in acts if not _AFTER[act][1])
+        return Advice("", 0.0, f"{formatted(unseen / lost, 'share')} of it followed {_NOTHING_SEEN}. {shows}")
     return Advice(". ".join(_AFTER[act][1] for act in do), min(fsum(of[act] for act in do), usd), shows)
 
 
