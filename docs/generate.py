@@ -29,101 +29,122 @@ HERE = Path(__file__).parent
 _MADE = "<!-- made by `python -m docs.generate`; do not edit -->"
 TERMS = {
     "Tables": (
-        "`turns`, `steps`, `events`, `tool_calls`, `edits`, `checkpoints`, `labels` and `attempts` of a store "
-        "(docs/columns.md). `seq` orders everything in a session."
+        "The store has the tables `turns`, `steps`, `events`, `tool_calls`, `edits`, `checkpoints`, `labels` and "
+        "`attempts` (docs/columns.md). The column `seq` orders the rows of one session across these tables."
     ),
     "Main thread": (
-        "Rows with thread `main`. Every signal counts these alone, unless it says otherwise. Other threads are "
-        "subagents, but for `abandoned` and `replayed`."
+        "The main thread is the rows whose column `thread` is `main`. Every signal counts only the main thread, "
+        "unless its description says otherwise. Any other thread is a subagent, except `abandoned` and `replayed`."
     ),
     "Human turn, human message, prompt": (
-        "A row of `turns`. Turn n is the one numbered n, from 0. Unspoken turns are of kind plan_handoff, "
-        "attachment or scripted_prompt. Rows of other tables belong to a turn by their `turn`."
+        "Each of these three words means a row of `turns`. Turn n is the row whose `turn` is n, counted from 0. A "
+        "turn of kind plan_handoff, attachment or scripted_prompt is called unspoken, because the person did not "
+        "write it in the chat. A row of another table belongs to the turn that its column `turn` names."
     ),
     "Response": (
-        "The main thread's `events` with the turn's number, from the first to the last of kind text, thinking, "
-        "tool_call or tool_result. Without such an event there is no response."
+        "The response to a turn is the main thread's `events` with the turn's number, from the first to the last of "
+        "kind text, thinking, tool_call or tool_result. A turn without such an event has no response."
     ),
-    "Model call, step": "A row of `steps`.",
+    "Model call, step": (
+        "Both words mean a row of the table `steps`, which has one row for each request to the language model."
+    ),
     "Call": (
-        "A row of `tool_calls`. Its fine class is `class`, with two exceptions. For shell it follows `shell_kind`: "
-        "write is shell_write, build is build, vcs is vcs, others are shell. For task it is agent."
+        "A call is a tool call: a row of `tool_calls`. The fine class of a call is its column `class`, with two "
+        "exceptions. A call of class shell is divided by `shell_kind`: write becomes shell_write, build becomes "
+        "build, vcs becomes vcs, and every other kind stays shell. A call of class task has the fine class agent."
     ),
     "Reading, test run": (
-        "A call of class read: by a tool, or by a command that prints files (`cat`, `head`, `sed -n`). A call of "
-        "class test: a command that runs tests."
+        "A reading is a call of class read: a tool that reads files, or a command that prints files (`cat`, `head`, "
+        "`sed -n`). A test run is a call of class test: a command that runs tests."
     ),
-    "Status": "ok, error (failed), rejected (the person refused), cancelled, unknown, none (no result).",
+    "Status": (
+        "The status of a call is ok, error (the call failed), rejected (the person refused the call), cancelled, "
+        "unknown, or none (the call has no result)."
+    ),
     "Commit": (
-        "A main-thread call whose command has `git` and `commit`, and whose result has a line that begins with "
-        "`[branch sha]`."
+        "A commit is a main-thread call whose command contains `git` and `commit`, and whose result has a line that "
+        "begins with `[branch sha]`."
     ),
     "File of the repository": (
-        "A relative path that does not begin with `/`, `~`, `../` or a drive; any path where the session has no `cwd`."
+        "A file of the repository is a relative path that does not begin with `/`, `~`, `../` or a drive letter. In "
+        "a session without a `cwd`, every path is a file of the repository."
     ),
     "Change, edit": (
-        "A row of `edits`: what an edit tool changed with success, or what a shell command says it writes, also "
-        "where it failed. The first change is the first main-thread call that changed a file of the repository."
+        "Both words mean a row of `edits`: a successful change by an edit tool, or a file that a shell command says "
+        "it writes, also if the command failed. The first change is the first main-thread call that changed a file "
+        "of the repository."
     ),
     "Target file": (
-        "The `path` of a call of class read, search or edit that does not end in `/` and is not `.` or `..`; of a "
-        "search only if its last part has a dot behind its first character."
+        "The target file is the `path` of a call of class read, search or edit. A path that ends in `/`, or is `.` "
+        "or `..`, is no target file. The path of a search is a target file only if its last part has a dot after the "
+        "first character."
     ),
     "Tokens of a text": (
-        "Runs of word characters (letters, digits, `_`) and single other characters that are no blanks. `n_tokens` "
-        "of a turn counts these."
+        "A token of a text is a run of word characters (letters, digits, `_`) or one other character that is not "
+        "white space. The column `n_tokens` of a turn counts these tokens, not the tokens of a language model."
     ),
     "Cleaned text": (
-        "The text without code blocks and inline code, links, quoted lines, and pasted logs, tables and diffs. Its "
-        "head is the first 320 characters."
+        "Cleaned text is a text without code blocks, inline code, links, quoted lines, and pasted logs, tables and "
+        "diffs. The head of a turn is the first 320 characters of the turn's cleaned text."
     ),
     "Pattern table": (
-        "Phrases of people (corrections, failure reports, rejection, acceptance, revert_all, gives_up) or of agents "
-        "(hedges, asked, assumptions, self_corrections), in English: docs/patterns.md has all."
+        "A pattern table lists English phrases of people (corrections, failure reports, rejection, acceptance, "
+        "revert_all, gives_up) or of agents (hedges, asked, assumptions, self_corrections). docs/patterns.md has "
+        "every table."
     ),
     "Prose, another language": (
-        "The main thread's text events without fenced and inline code, text between <think> tags, quoted lines and "
-        "text between double quotation marks. The agent writes another language where the first 500 characters of "
-        "all prose have one other than English by the rule of chat.prompt_language: such values are absent "
-        "(not_computable)."
+        "Prose is the main thread's text events without code, text between <think> tags, quoted lines and text "
+        "between double quotation marks. If the rule of chat.prompt_language finds another language than English in "
+        "the first 500 characters of a session's prose, signals that need English prose are absent (not_computable)."
     ),
     "Closing question": (
-        "In the prose of a response's last text event, the last sentence that ends in `?` and is of kind preference "
-        "or none, if it ends within the last 300 characters (docs/patterns.md, questions)."
+        "The closing question is taken from the prose of a response's last text event. It is the last sentence that "
+        "ends in `?`, is of kind preference or none (docs/patterns.md, questions), and ends within the last 300 "
+        "characters."
     ),
     "Named file": (
-        "Words of a turn are runs of letters, digits, `.`, `_`, `-` and `/`. One with a dot in its last part names "
-        "files of that name, and with a slash also the files of its folder: those whose folder is an ending of it "
-        "(`a/b`, `b`). One with a slash but no such dot names a folder and all in it: an ending of its path is one "
-        "of a folder above the file. A turn says where to work if it limits the work, or if a word, or its part "
-        "behind the last `/`, is the path, name or stem (anticipation.scope_drift) of a file of the repository that "
-        "a call or edit has, or an ending of a folder above one."
+        "Words of a turn are runs of letters, digits, `.`, `_`, `-` and `/`. A word with a dot in its last part "
+        "names every file of that name. If such a word has a slash, it also names the files directly in its folder: "
+        "a word `a/b/c.py` names the files whose folder is `a/b` or `b`. A word with a slash, and without a dot in "
+        "its last part, names a folder and every file below that folder. Two folder paths match if one path, or an "
+        "end of it (`a/b`, `b`), equals an end of the other path. A turn says where to work if the turn limits the "
+        "work (`limits_work` in docs/patterns.md). A turn also says where to work if a word, or the part of a word "
+        "after its last `/`, is the path, name or stem (anticipation.scope_drift) of a file of the repository that a "
+        "call or edit has, or an end of the path of a folder above such a file."
     ),
     "Request, answer": (
-        "The request is the first turn not of kind slash_command or attachment that has four tokens; its first "
-        "8,000 characters. An answer is the text events of a response, joined by line breaks; the last 8,000 "
-        "characters. Fenced code and links are taken out of both before the cut."
+        "The request of a session is the first 8,000 characters of its first turn that has at least four tokens and "
+        "is not of kind slash_command or attachment. An answer is the last 8,000 characters of a response's text "
+        "events, joined by line breaks. Fenced code and links are removed before a request or an answer is cut."
     ),
     "Calibrated distance": (
-        "(1 - cosine, rounded to 4 digits, - aligned) / (unrelated - aligned), cut to 0..1, of vectors by an "
-        "embedder. The default `words` has aligned 0.56 and unrelated 0.96 and counts words: runs of letters and "
-        "digits, split before a capital behind a small letter or digit, in lower case, of two characters or more, "
-        "without stop words (docs/patterns.md), cut to six. A value's detail has both numbers. No distance where a "
-        "text has no words."
+        "A calibrated distance compares the vectors of two texts: (1 - cosine, rounded to 4 digits, - aligned) / "
+        "(unrelated - aligned), clipped to 0..1. The detail of a value states both constants. The default embedder "
+        "`words` has aligned 0.56 and unrelated 0.96, and its vectors count words. A word is a run of at least two "
+        "letters and digits, split before a capital that follows a small letter or digit, in lower case, cut to six "
+        "characters. Stop words (docs/patterns.md) are left out. A text without words has no distance."
     ),
     "Judge's label": (
-        "`value` (or `number`) of the row of `labels` with the signal's task, for the session (`turn` is NULL) or a "
-        "turn. Of several labellers the best kind counts, then the one with most labels, then the youngest. Absent "
-        "without one (backend_disabled, judge), and for a session without a main-thread text event "
-        "(not_applicable)."
+        "A judge's label is `value` (or `number`) of the row of `labels` with the signal's task. The row is for a "
+        "turn, or for the session if its `turn` is NULL. If several labellers labelled it, the best kind of labeller "
+        "counts, then the labeller with most labels, then the most recent one. A signal without a label is absent "
+        "(backend_disabled, judge). A session without a main-thread text event gives not_applicable."
     ),
     "Facts, knob, report of an attempt": (
-        "The facts are `attempts.facts`, the knobs `attempts.knobs` (both JSON). A knob is absent where it is "
-        "missing; a number also where it is 0, null or a word for no limit. What the harness counted is `summary` "
-        "of the facts (turns, tool_calls, edit_calls, touched_files), the patch `patch`, the report `verification`."
+        "The facts of an attempt are the JSON object in `attempts.facts`: everything that is known of the attempt. "
+        "The facts hold `summary` (the eval harness's counts: turns, tool_calls, edit_calls, touched_files), `patch` "
+        "(the patch) and `verification` (the verifier's report). A knob is a setting of the eval run, such as a "
+        "limit, in the JSON object `attempts.knobs`. A signal of a knob is absent if the run recorded no such "
+        "setting. A signal of a numeric knob is also absent if the setting is 0, null or a word for unlimited."
     ),
-    "Absent": "A value whose need is absent is absent, too (dependency_null), unless its text says otherwise.",
-    "Ratio": "Absent (not_computable, zero_denominator) where the denominator is 0. `num` and `den` are in the detail.",
+    "Absent": (
+        "A signal that needs another signal's value is absent (dependency_null) where that value is absent, unless "
+        "its description says otherwise."
+    ),
+    "Ratio": (
+        "A ratio is absent (not_computable, zero_denominator) if its denominator is 0. The value's `detail` states "
+        "the numerator as `num` and the denominator as `den`."
+    ),
 }
 """Words that the definitions of signals share."""
 _MARKDOWN = str.maketrans({c: f"\\{c}" for c in "|*<>[]"})
@@ -169,12 +190,12 @@ def _entry(one: Signal) -> Iterator[str]:
 
 
 _DEEDS = {
-    "chat.prompt_intent": "a judge's; the shipped classifier labels where no judge did. Its shares are means of"
-    " calibrated probabilities, and labellers are never mixed in one figure",
-    "chat.pushback_type": "a heuristic; counts of corrections and failures are lower bounds, told beside each rate",
-    "corpus.sentiment_label": "a judge's; counts by rules are lower bounds and carry their class's figure",
+    "chat.prompt_intent": "The shipped classifier labels the prompts that no model or person labelled. Shares are means"
+    " of calibrated probabilities, and one figure never mixes labellers",
+    "chat.pushback_type": "Counts of corrections and failure reports are shown as lower bounds, with the recall",
+    "corpus.sentiment_label": "Counts by rules are shown as lower bounds, with the precision and recall of their class",
 }
-"""What was done about classes that are named wrongly as often as rightly, or nearly so."""
+"""What was done about classes with a precision below one half, or nearly so."""
 
 
 def validation_page() -> str:
@@ -184,18 +205,22 @@ def validation_page() -> str:
         "",
         "# How often signals are right",
         "",
-        "`agentsignals labels validate --gold FILES` holds every signal with planted cases or gold labels against them."
-        " Its figures are these; a version of the signal's that they were measured with stands in `figures.json`. The"
-        " same words stand beside the numbers in report, page, frame, `compare`, `explain` and `inventory`.",
+        "`agentsignals labels validate --gold FILES` compares each signal's values with known right values, and prints"
+        " precision, recall and kappa. This page, the report, `compare`, `explain` and `inventory` all show the same"
+        " figures. `figures.json` names the version of the signal that was measured.",
         "",
-        "* **Planted cases** are made-up sessions whose truth is as written (`stats/validation/planted/`). Who wrote"
-        " them knew the rules: they show what a rule can't do, and no share among real sessions.",
-        "* **Gold** is real messages as one language model read them, which is no gold of people's."
-        " The author of the sentiment rules had read it, so their figures are optimistic.",
-        "* **Human prompts**: of 281 gold messages whose session is at hand, 276 are read as words of the person (245"
-        " prompts, 16 with a refusal, 15 queued); three of the others differ by what was masked, two lie behind the end"
-        " of the copy. Gold holds people's messages alone, so it tells of recall; precision is that of the planted"
-        " cases (`user.user_turn_count`).",
+        "* **Planted cases** are made-up sessions with a known right value (`stats/validation/planted/`). The rules'"
+        " author wrote these sessions, so they show which cases the rules miss, and not how often that happens in real"
+        " sessions.",
+        "* **Gold files** contain real messages that one language model labelled; no person labelled them. The author"
+        " of the sentiment rules had read these messages, so the figures of the sentiment rules are optimistic.",
+        "* **Human prompts** (`user.user_turn_count`): 276 of 281 gold messages with an available session are"
+        " recognized as written by the person: 245 prompts, 16 messages with a refusal, 15 queued messages. Three of"
+        " the other five differ by masked text, and two come after the end of the copied session. Gold files contain"
+        " only people's messages, so they give recall; the planted cases give precision.",
+        "",
+        "In the table, `named` counts the cases that the signal put into the class, and `true` counts the cases that"
+        " belong to the class.",
         "",
         "| signal | class | n | named | true | precision | recall | kappa | truth |",
         "| --- | --- | ---: | ---: | ---: | --- | --- | ---: | --- |",
@@ -206,14 +231,16 @@ def validation_page() -> str:
         cells = (f"`{one.signal}`", one.value, one.n, one.named, one.true, *shares, kappa, one.truth)
         lines.append(f"| {' | '.join(map(str, cells))} |")
     low = dict.fromkeys(one.signal for one in figures() if one.misleads)
-    lines += ["", "## Named wrongly as often as rightly, and what was done", ""]
-    lines += ["No figure of such a class is a headline of the report.", "", "| signal | classes | what was done |"]
+    lines += ["", "## Classes with a precision below one half", ""]
+    lines += ["The report never uses a figure of such a class as a headline.", ""]
+    lines += ["| signal | classes | what was done |"]
     lines += ["| --- | --- | --- |"]
     for path in dict.fromkeys([*low, *_DEEDS]):
         classes = dict.fromkeys(one.value for one in figures() if one.signal == path and one.misleads)
         lines.append(f"| `{path}` | {', '.join(classes) or 'none below one half'} | {_text(_DEEDS[path])} |")
     never = ", ".join(f"`{path}`" for path in never_validated())
-    lines += ["", "## Never validated", "", f"They claim a meaning, and say so wherever they stand: {never}.", ""]
+    lines += ["", "## Never validated", ""]
+    lines += [f"These signals guess a meaning, and nobody has measured how often they are right: {never}.", ""]
     return "\n".join([*lines, *_planted_weaknesses()]) + "\n"
 
 
@@ -226,7 +253,10 @@ def _planted_weaknesses() -> Iterator[str]:
         f"Scanner `{measured.scanner}`, version {measured.version}.",
         "",
     )
-    yield f"{PLANTED_CAVEAT} `python -m benchmarks.weaknesses --read` prints each that was missed or flagged."
+    yield (
+        f"{PLANTED_CAVEAT} `python -m benchmarks.weaknesses --read` prints each weakness that the rules missed and each"
+        " safe twin that they flagged."
+    )
     yield from ("", "| language | recall | precision | none found of |", "| --- | --- | --- | --- |")
     for one in measured.languages:
         yield f"| {one.language} | {one.recall} | {one.precision} | {', '.join(one.missed) or '–'} |"
@@ -282,26 +312,27 @@ def doors_page() -> str:
 _DOORS = """
 # What leaves, and what is masked
 
-Files, uploads, prompts and answers that quote many sessions go through one redaction. Records, and
-lists of records, are shown as they were read: your own terminal and your own page are no way out. Redirect them, and
-they are yours to check. The page's findings, studies and search are masked, since they quote many sessions.
+The program replaces secrets with placeholders (*masking*) in every file, upload, prompt and answer that quotes many
+sessions. Lists of records and single records are shown unmasked, because you read them on your own terminal or your
+own page. If you redirect such output into a file, check the file yourself. The page's findings, studies and search are
+masked.
 
-- **Masked**: keys, passwords, tokens, logins, private keys, mail addresses, telephone numbers, cards, accounts,
-  public IP addresses and user names in home folders, in texts, names, paths, ids and JSON, in any of the encodings
-  that are undone ([masks](labels.md#what-is-masked)).
-- **Known once, masked everywhere**: a secret that one session gives away is masked wherever it stands bare, in each
-  session, file name and encoding. It has eight characters or more, letters with digits or signs. `postgres` and
-  `changeme` stay, since they are words.
-- **What looks random** is masked in `export --to hub` and `share`, because a key of a kind that nobody knows has no
-  name. Hashes, UUIDs, digests of lock files and ids of the session's records stay.
-- **Ids, anchors and file names** are made of redacted values.
-- **A server on this machine is a way out**: a proxy, a tunnel or a model in a cloud may listen there. It gets texts
-  as they are, after a notice; `--dry-run` says so too, and `--redact` masks them.
-- A secret that looks like prose passes. Look through what you hand on.
+- **Masked values**: keys, passwords, tokens, logins, private keys, mail addresses, telephone numbers, card and account
+  numbers, public IP addresses, and user names in home folders. Masking covers texts, names, paths, ids and JSON, and
+  the encodings that the program can decode ([what is masked](labels.md#what-is-masked)).
+- **A recognized secret is masked everywhere**: if the program recognizes a secret in one session, the program masks the
+  same value in every session, file name and encoding. This rule covers values of at least eight characters that mix
+  letters with digits or signs. Ordinary words such as `postgres` and `changeme` are not masked.
+- **Random-looking text** is masked only in `export --to hub` and `share`, because a key of an unknown kind has no
+  prefix to recognize. Hashes, UUIDs, digests of lock files and ids of the session's records are not masked.
+- **Ids, anchors and file names** in exported files are made from masked values.
+- **A model server on this machine** gets the texts unmasked, after a notice. The server may be a proxy, a tunnel or a
+  model in a cloud. `--redact` masks the texts, and `--dry-run` prints the notice too.
+- **A secret that looks like prose is not masked.** Read what you share before you share it.
 
-The first report, share, export of some sessions, prompt or answer over MCP looks through the whole store: 15 MB of
-text take 3 s. Later ones look through what is new. `secret_rows.json` in the store says which rows give a secret
-away, never the secret.
+The program searches the whole store for secrets once, before the first report, share, partial export, prompt or MCP
+answer. This search takes 3 s for 15 MB of text. Later searches read only new text. `secret_rows.json` in the store
+lists the rows that contain a secret, never the secret itself.
 """
 
 
