@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.model.lazy import deferred_pattern
-from agentsignals.redaction import commands, encoded, fields, keys, personal, values
+from agentsignals.redaction import commands, encoded, fields, keys, personal, scored, values
 from agentsignals.redaction.personal import KEY_BYTES, Pseudonyms, mask_word
 from agentsignals.redaction.values import KNOWN, KnownSecrets, Span, masked, merged, names_a_secret, present, unmasked
 
@@ -88,6 +88,7 @@ def _found(text: str, depth: int, known: KnownSecrets, *, named: bool) -> list[S
         hits += keys.logins(text, low, parts.texts)
         hits += fields.secrets(text, low, parts)
         hits += commands.secrets(text, low, parts.commands)
+        hits += scored.secrets(text, low, parts)
         hits += personal.spans(text, low, raw)
     numbered: list[tuple[int, int]] = []
     in_code: list[Span] = []

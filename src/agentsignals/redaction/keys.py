@@ -378,13 +378,14 @@ _NETRC = deferred_pattern(
 )
 _IDENTIFIED = deferred_pattern(rf"(?i:identified\s+(?:with\s+\S+\s+)?(?:by|as)\s+(?:password\s+)?){_VALUE}")
 _PLACES = (("machine", _NETRC, "password"), ("default", _NETRC, "password"), ("identified", _IDENTIFIED, ""))
-_PGPASS = deferred_pattern(r"(?<=[\w*\]]):(?:\d{2,5}|\*):[\w*.-]+:[\w*.-]+:(?P<value>[^\s:\"'`]{4,100})")
+_PGPASS = deferred_pattern(r":(?<=[\w*\]]:)(?:\d{2,5}|\*):[\w*.-]+:[\w*.-]+:(?P<value>[^\s:\"'`]{4,100})")
 _HASHED = deferred_pattern(r"\$(?:apr1|2[abxy]|[156y]|argon2\w{1,2}|scrypt|pbkdf2[\w-]*|S|P|H)\$[\w./+=,$!-]{12,200}")
 _LABELLED = deferred_pattern(
     r"\{(?i:plain|noop|clear(?:text)?)\}[^\s:\"']{6,}|\{S?(?:SHA|SSHA|MD5|SMD5|CRYPT)\d*\}[\w+/=]{16,}"
 )
 _LICENCE = deferred_pattern(
-    r"(?<![\w-])(?=[A-Z0-9]{4,5}-[A-Z0-9]{4,5}-)(?=[A-Z-]*\d)(?=[\d-]*[A-Z])(?:[A-Z0-9]{5}(?:-[A-Z0-9]{5}){3,5}|[A-Z0-9]{4}(?:-[A-Z0-9]{4}){4,6})(?![\w-])"
+    r"-(?:(?<=(?<![\w-])(?P<five>[A-Z0-9]{5})-)[A-Z0-9]{5}(?:-[A-Z0-9]{5}){2,4}"
+    r"|(?<=(?<![\w-])[A-Z0-9]{4}-)[A-Z0-9]{4}(?:-[A-Z0-9]{4}){3,5})(?![\w-])"
 )
 """A key that a person types."""
 _LISTED = r"(?:[ \t]*\d{1,6}[→\t|])?"
@@ -510,9 +511,9 @@ _ACCOUNT = deferred_pattern(
 _HEX_KEY = deferred_pattern(r"0x[0-9a-fA-F]{64}(?![0-9a-fA-F])")
 
 
-_SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str], ...] = tuple(
-    (frozenset(words.split()), pattern, kind)
-    for words, pattern, kind in (
+_SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str, tuple[str, ...]], ...] = tuple(
+    (frozenset(words.split()), pattern, kind, tuple(" ".join(begins).split()))
+    for words, pattern, kind, *begins in (
         ("mnemonic phrase seed words wallet", _PHRASE, "secret"),
         ("privateexponent putty openvpn uint unsigned", _KEY_LINES, "private key"),
         ("realm digest", _DIGEST, "secret"),
@@ -524,20 +525,21 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str], ...] = tuple(
         ("random", _RANDOM_PASSWORD, "secret"),
         ("pin passcode otp verification", _PIN, "secret"),
         ("snmp ntp createuser authpriv ospf", _KEYED, "secret"),
-        ("setuser default", _OF_ACL, "secret"),
-        ("wifi content", _WIRELESS, "secret"),
+        ("setuser default", _OF_ACL, "secret", "user setuser"),
+        ("wifi content", _WIRELESS, "secret", "wifi: key"),
         ("chap pap pptpd ppp", _CHAP, "secret"),
         ("ftp", _FTP, "secret"),
         ("auth authenticate", _MAIL_LOGIN, "secret"),
         ("smtp mail relay mx", _RELAY, "secret"),
         ("codes", _CODES, "secret"),
         ("tochararray", _CHARACTERS, "secret"),
-        ("admin administrator root postgres", _ACCOUNT, "login"),
+        ("admin administrator root postgres", _ACCOUNT, "login", "admin root postgres"),
         ("kty", _WEB_KEY, "key"),
         ("wallet signer private mnemonic", _HEX_KEY, "key"),
     )
 )
-"""Words that a text must contain, one of them (`text_words` in `words.json`); what they introduce; its kind."""
+"""Words that a text must contain, one of them (`text_words` in `words.json`); what they introduce; its kind; and where
+it can only begin with certain words, these: then it is tried there alone."""
 
 
 _PHRASE_LENGTHS = (12, 15, 18, 21, 24)
@@ -603,17 +605,25 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
                 for hit in _MANIFEST_VALUE.finditer(text, *manifest.span("body")):
                     if looks_given(hit["value"]) if manifest["named"] else not is_variable(hit["value"]):
                         yield Span(*hit.span("value"), "secret")
-    for pattern, sign in ((_HASHED, "$"), (_LABELLED, "{"), (_LICENCE, "-")):
+    for pattern, sign in ((_HASHED, "$"), (_LABELLED, "{")):
         for hit in pattern.finditer(text) if sign in text else ():
             yield Span(*hit.span(), "secret")
-    for needed_words, pattern, kind in _SHAPES:
-        for hit in pattern.finditer(text) if needed_words & words else ():
+    for hit in _LICENCE.finditer(text):
+        start = hit.start() - (5 if hit["five"] else 4)
+        if is_mixed(text[start : hit.end()]):
+            yield Span(start, hit.end(), "secret")
+    for needed_words, pattern, kind, begins in _SHAPES:
+        if needed_words.isdisjoint(words):
+            continue
+        tried = filter(None, (pattern.match(text, at) for at, _ in places(low, begins)))
+        for hit in tried if begins else pattern.finditer(text):
             group = hit.lastgroup or 0
             if group == "bare" and not _is_phrase(hit[group]):
                 continue
             if group not in ("given", "typed") or (looks_given if group == "given" else looks_typed)(hit[group]):
                 yield Span(*hit.span(group), kind)
-    for hit in _PRINTED.finditer(text) if words & {"cat", "content"} else ():
+    printed = places(low, ("cat ", "get-content ")) if words & {"cat", "content"} else ()
+    for hit in filter(None, (_PRINTED.match(text, at) for at, _ in printed)):
         stem = hit["file"].strip("._").partition(".")[0]
         if names_a_secret(stem) and (looks_typed(hit["value"]) or looks_given(hit["value"])):
             yield Span(*hit.span("value"), "secret")

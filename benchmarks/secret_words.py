@@ -1,0 +1,156 @@
+"""Fits the weights that judge words near a word for a secret (`redaction/scored.json`), and says what they find.
+
+    python -m benchmarks.secret_words FOLDER [--write]
+
+FOLDER holds real traces: what the rules leave in them is no secret. The secrets are the forms of the tests. Each
+writer of forms is left out once: what the weights fitted on all others find of that writer's secrets alone, without any
+rule, and how many of the writer's look-alikes they would change. `--write` stores the weights fitted on all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import LogisticRegression
+
+from agentsignals.redaction import Redactor, scored
+from agentsignals.redaction.values import present
+from benchmarks.redaction import files, values
+
+FORMS = Path("tests/redaction/secret_forms.jsonl")
+WEIGHTS = Path(scored.__file__).with_name("scored.json")
+TRACES = "traces"
+OWN = ("by ", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+"""Sets that one writer wrote; each other set has a writer of its own."""
+LEAST_WRITERS, LEAST_WORDS = 3, 4
+"""A fact counts that stands in so many writers' forms or in so many traces, since a writer has names of his own."""
+LEAST_TEXTS = 12
+LOOK_ALIKE = 8.0
+"""Weight of a word of a look-alike: there are few, and each is there for being hard."""
+STRENGTH = 0.3
+"""Inverse of the penalty on large weights."""
+SMALLEST = 0.15
+"""Smaller weights are left out."""
+KINDS = frozenset(("key", "login", "private key", "secret"))
+
+
+class Word(NamedTuple):
+    writer: str
+    text: str
+    is_secret: bool
+    is_look_alike: bool
+    facts: frozenset[str]
+
+
+def words_of(writer: str, text: str, secrets: list[str], *, masked: Iterable[tuple[int, int]] = ()) -> list[Word]:
+    """The judged words of a text, without those in `masked` places and those that are a part of a secret."""
+    low = text.lower()
+    if len(low) != len(text):
+        return []
+    places = [(at, at + len(s)) for s in secrets for at in range(len(text)) if text.startswith(s, at)]
+    told = []
+    for found in scored.candidates(text, low, present(low)):
+        within = [p for p in places if found.start < p[1] and p[0] < found.end]
+        if any(found.start < end and start < found.end for start, end in masked):
+            continue
+        facts = frozenset(scored.around(text, found).union(found.facts))
+        told.append(Word(writer, text, bool(within), not secrets, facts))
+    return told
+
+
+def forms() -> list[Word]:
+    told: list[Word] = []
+    writer = ""
+    for line in FORMS.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        if isinstance(row, dict):
+            writer = "own" if row["set"].startswith(OWN) else row["set"]
+        else:
+            told += words_of(writer, row[1], row[2:])
+    harmless = tomllib.loads(FORMS.with_name("texts.toml").read_text("utf-8"))["harmless"]
+    return told + [word for text in harmless for word in words_of("rules", text, [])]
+
+
+def traces(folder: Path) -> list[Word]:
+    told: list[Word] = []
+    for text in {value for file in files(folder, 10**12) for value in values(file) if len(value) < 4 * 10**5}:
+        redactor = Redactor(pseudonyms=False)
+        words = words_of(TRACES, text, [])
+        if words:
+            redactor.plain(text)
+            told += [] if redactor.counts.keys() & KINDS else [word._replace(is_look_alike=False) for word in words]
+    return told
+
+
+def fitted(words: list[Word]) -> dict[str, float]:
+    """Weights by fact, with the bias as the fact without a name."""
+    writers: dict[str, set[str]] = defaultdict(set)
+    texts: dict[str, set[str]] = defaultdict(set)
+    for word in words:
+        for fact in word.facts:
+            writers[fact].add(word.writer)
+            texts[fact].add(word.text)
+    names = sorted(
+        fact
+        for fact in writers
+        if len(texts[fact]) >= LEAST_TEXTS and (TRACES in writers[fact] or len(writers[fact]) >= LEAST_WRITERS)
+    )
+    place = {fact: n for n, fact in enumerate(names)}
+    rows = [sorted(place[fact] for fact in word.facts if fact in place) for word in words]
+    ends = np.cumsum([0, *map(len, rows)])
+    told = csr_matrix((np.ones(ends[-1]), np.concatenate(rows).astype(int), ends), shape=(len(rows), len(names)))
+    model = LogisticRegression(C=STRENGTH, max_iter=400)
+    weight = [LOOK_ALIKE if word.is_look_alike else 1.0 for word in words]
+    model.fit(told, [word.is_secret for word in words], weight)
+    found = dict(zip(names, model.coef_[0], strict=True))
+    return {"": float(model.intercept_[0]), **{f: float(w) for f, w in found.items() if abs(w) >= SMALLEST}}
+
+
+def score(word: Word, weights: dict[str, float]) -> float:
+    return weights[""] + sum(weights.get(fact, 0.0) for fact in word.facts)
+
+
+def share(words: list[Word], weights: dict[str, float], least: float, *, of_secrets: bool) -> str:
+    best: dict[str, float] = defaultdict(lambda: -np.inf)
+    for word in words:
+        if word.is_secret == of_secrets and (of_secrets or word.is_look_alike or word.writer == TRACES):
+            best[word.text] = max(best[word.text], score(word, weights))
+    return f"{sum(b > least for b in best.values())} of {len(best)}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--least", type=float, default=1.5)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    told, real = forms(), traces(options.folder)
+    print(Counter(word.writer for word in told), f"{len(real):,} words of traces")
+    for writer in dict.fromkeys(word.writer for word in told):
+        weights = fitted([*(word for word in told if word.writer != writer), *real[::2]])
+        left_out = [word for word in told if word.writer == writer]
+        print(
+            f"{writer}: secrets {share(left_out, weights, options.least, of_secrets=True)}, look-alikes"
+            f" {share(left_out, weights, options.least, of_secrets=False)}, texts of other traces"
+            f" {share(real[1::2], weights, options.least, of_secrets=False)}"
+        )
+    weights = fitted([*told, *real])
+    print(f"{len(weights)} weights")
+    if options.write:
+        bias = weights.pop("")
+        of = {fact: round(weight, 2) for fact, weight in sorted(weights.items())}
+        WEIGHTS.write_text(
+            json.dumps({"bias": round(bias, 2), "least": options.least, "of": of}, indent=0, ensure_ascii=False) + "\n"
+        )
+
+
+if __name__ == "__main__":
+    main()
