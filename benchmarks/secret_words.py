@@ -1,8 +1,8 @@
 """Fits the weights that judge words near a word for a secret (`redaction/scored.json`), and says what they find.
 
-    python -m benchmarks.secret_words FOLDER [--write]
+    python -m benchmarks.secret_words FOLDER ... [--write]
 
-FOLDER holds real traces: what the rules leave in them is no secret. The secrets are the forms of the tests. Each
+The folders hold real traces, documents and programs: what the rules leave in them is no secret. The secrets are the forms of the tests. Each
 writer of forms is left out once: what the weights fitted on all others find of that writer's secrets alone, without any
 rule, and how many of the writer's look-alikes they would change. `--write` stores the weights fitted on all.
 """
@@ -39,6 +39,7 @@ STRENGTH = 0.3
 """Inverse of the penalty on large weights."""
 SMALLEST = 0.15
 """Smaller weights are left out."""
+CHUNK_LINES, MOST_CHARS = 40, 400_000
 KINDS = frozenset(("key", "login", "private key", "secret"))
 
 
@@ -79,12 +80,16 @@ def forms() -> list[Word]:
     return told + [word for text in harmless for word in words_of("rules", text, [])]
 
 
-def traces(folder: Path) -> list[Word]:
+def traces(folders: list[Path]) -> list[Word]:
+    """The judged words of real traces, documents and programs that no rule masks."""
+    texts = {value for folder in folders for file in files(folder, 10**12) for value in values(file)}
+    for path in (p for folder in folders for p in folder.rglob("*") if p.suffix in (".py", ".md", ".txt", ".svg")):
+        lines = path.read_text("utf-8", "replace").splitlines()
+        texts.update("\n".join(lines[n : n + CHUNK_LINES]) for n in range(0, len(lines), CHUNK_LINES))
     told: list[Word] = []
-    for text in {value for file in files(folder, 10**12) for value in values(file) if len(value) < 4 * 10**5}:
+    for text in sorted(text for text in texts if len(text) < MOST_CHARS):
         redactor = Redactor(pseudonyms=False)
-        words = words_of(TRACES, text, [])
-        if words:
+        if words := words_of(TRACES, text, []):
             redactor.plain(text)
             told += [] if redactor.counts.keys() & KINDS else [word._replace(is_look_alike=False) for word in words]
     return told
@@ -128,11 +133,11 @@ def share(words: list[Word], weights: dict[str, float], least: float, *, of_secr
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--least", type=float, default=1.5)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    told, real = forms(), traces(options.folder)
+    told, real = forms(), traces(options.folders)
     print(Counter(word.writer for word in told), f"{len(real):,} words of traces")
     for writer in dict.fromkeys(word.writer for word in told):
         weights = fitted([*(word for word in told if word.writer != writer), *real[::2]])

@@ -14,7 +14,7 @@ from tests.quick import each_row
     [
         ("the login page let me in, kettle61Otter did it", "kettle61Otter"),
         ("password rotation done\n  gh7!Lk2pQz9", "gh7!Lk2pQz9"),
-        ("vault, prod, operator: Raven.Pebble!6999", "Raven.Pebble!6999"),
+        ("user mia opened it (key and all): gh7!Lk2pQz9", "gh7!Lk2pQz9"),
     ],
 )
 def test_what_stands_in_no_known_place_is_masked_by_its_score(
@@ -24,8 +24,9 @@ def test_what_stands_in_no_known_place_is_masked_by_its_score(
     spans = list(scored.secrets(text, low, present(low)))
     assert [text[s.start : s.end] for s in spans] == [secret]
     assert secret not in redacted(text)
-    monkeypatch.setattr(scored.WEIGHTS, "least", 99.0)
-    assert not list(scored.secrets(text, low, present(low)))
+    with monkeypatch.context() as patch:
+        patch.setattr(scored.WEIGHTS, "least", 99.0)
+        assert not list(scored.secrets(text, low, present(low)))
 
 
 @each_row(
