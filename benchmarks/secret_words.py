@@ -4,7 +4,7 @@
 
 The folders hold real traces, documents and programs: what the rules leave in them is no secret. The secrets are the
 forms of the tests. Each writer of forms is left out once: what the weights fitted on all others find of that writer's
-secrets alone, without any rule, and how many of the writer's look-alikes they would change. `--write` stores the weights
+secrets alone, without any rule, and how many of the writer's look-alikes they would change. `--write` keeps the weights
 fitted on all.
 """
 
