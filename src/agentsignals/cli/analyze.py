@@ -156,7 +156,7 @@ def _without_secrets(summary: Summary) -> Summary:
 def _say(summary: Summary, options: argparse.Namespace, store: Store, named: str) -> None:
     """Print what was read and, unless the report is left out, the summary of the store with its first findings."""
     if not options.json:
-        print(_summary_text(summary), flush=True)
+        print(_summary_text(summary, with_cost=getattr(options, "no_report", False)), flush=True)
     if getattr(options, "no_report", False):
         if options.json:
             print(json_text(_without_secrets(summary)))
@@ -171,7 +171,9 @@ def _say(summary: Summary, options: argparse.Namespace, store: Store, named: str
         print(f"\n{last_lines(store, summed, named)}")
 
 
-def _summary_text(summary: Summary) -> str:
+def _summary_text(summary: Summary, with_cost: bool) -> str:
+    """What was read, a line a subject; the cost only where no summary of the store follows, which also adds what
+    harnesses state."""
     from agentsignals.views.usage import VISIBLE_ERROR
 
     skipped = ", ".join(f"{n:,} {reason}" for reason, n in sorted(summary.skipped.items())) or "none"
@@ -184,8 +186,6 @@ def _summary_text(summary: Summary) -> str:
     priced = summary.sessions - summary.unpriced_sessions
     cost_bound = AT_LEAST if summary.partly_priced else bound
     cost = f"{cost_bound}${summary.cost_usd:,.2f} over {times(priced, 'session')} with a known price"
-    if summary.partly_priced:
-        cost += f"; {summary.partly_priced:,} of them leave out a part without a price (column `unpriced`)"
     rows: list[tuple[str, Any]] = [
         ("artifacts", f"{summary.artifacts:,} ({formats}); {summary.parsed:,} read, {summary.unchanged:,} unchanged"),
         (
@@ -196,7 +196,7 @@ def _summary_text(summary: Summary) -> str:
         ("tool calls", figure(summary.tool_calls)),
         ("edits", figure(summary.edits)),
         ("tokens", tokens),
-        ("cost", cost),
+        *([("cost", cost)] if with_cost else []),
         (
             "skipped",
             skipped + (f"; {times(summary.other_files, 'file')} without traces" if summary.other_files else ""),
@@ -229,6 +229,8 @@ def _summary_text(summary: Summary) -> str:
     rows += [
         ("silent", silent and f"{silent}: sessions without a prompt, a call or a token, perhaps of another agent"),
         ("at least", in_mid_stream if summary.lower_bounds else ""),
+        ("no price", summary.partly_priced and f"part of what {times(summary.partly_priced, 'session')} used: their cost"
+         " is a lower bound (column `unpriced`)"),
         ("held", held if summary.stored_sessions != summary.sessions else ""),
         ("deleted", deleted if summary.deleted_files else ""),
         ("repeated", copies and f"{'; '.join(copies)}: each counts once"),
