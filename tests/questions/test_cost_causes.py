@@ -348,6 +348,19 @@ def test_what_is_logged_in_mid_stream_makes_output_and_bill_a_lower_bound(tmp_pa
     assert isinstance(causes_table.rows[-1][1], AtLeast) and any("under-report" in limit for limit in made.limits)
 
 
+def test_a_part_without_a_price_makes_every_sum_over_its_session_a_lower_bound(tmp_path: Path) -> None:
+    used: dict[str, Any] = {"input_tokens": 1000, "output_tokens": 1000, "stop_reason": "end_turn"}
+    made = session(user("go"), say("a", **used), say("b", model="a-model-nobody-prices", **used), repo="a/b")
+    store = store_of(tmp_path, made)
+    tables = {t.id: t for study in ("cost", "cost_causes") for t in outcome(store, study).tables}
+    for name, column in (("causes", 1), ("by_place", 1), ("by_model", 1)):
+        assert isinstance(tables[f"cost_causes.{name}"].rows[-1][column], AtLeast), name
+    by_agent = tables["cost.by_agent"]
+    cost, output = ([c.key for c in by_agent.columns].index(name) for name in ("cost", "output"))
+    assert isinstance(by_agent.rows[0][cost], AtLeast) and not isinstance(by_agent.rows[0][output], AtLeast)
+    assert {f.id for f in outcome(store, "cost").findings if f.at_least} >= {"cost.total", "cost.median"}
+
+
 def test_a_subagent_with_a_session_of_its_own_is_one_cost_in_all_figures_and_a_fork_is_none(tmp_path: Path) -> None:
     used: dict[str, Any] = {"input_tokens": 0}
     store = store_of(

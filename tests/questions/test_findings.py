@@ -439,7 +439,9 @@ def test_advice_on_waits_goes_by_what_was_waited_for(hours: dict[str, float], ad
     ],
 )
 def test_the_caveat_of_a_total_that_one_session_rules_is_the_median(big: float, sentence: str, caveat: str) -> None:
-    bill = [{"session_id": f"s{n}", "cost_usd": 20.0, "place": f"p{n}", BOUND: None} for n in range(32)]
+    bill = [
+        {"session_id": f"s{n}", "cost_usd": 20.0, "place": f"p{n}", BOUND: None, "unpriced": None} for n in range(32)
+    ]
     charges = [{"session_id": f"s{n}", "cause": "rebuilt", "cost_usd": big if n == 9 else 1.0} for n in range(32)]
     made = made_of("money", bill=bill, charges=charges, losses=[])["money.rebuilt"]
     assert made.sentence.startswith(sentence) and made.caveat.startswith(caveat)
@@ -566,13 +568,16 @@ def test_one_reason_of_most_failures_is_said_unless_nobody_would_do_anything_abo
     ("bound", "words"), [(None, "$1.00 (50.0% of the bill)"), (9, "$1.00 (at most 50.0% of the bill)")]
 )
 def test_a_share_of_a_bill_that_is_a_lower_bound_is_an_upper_one(bound: int | None, words: str) -> None:
-    bill = [{"session_id": "s", "place": "r", "cost_usd": 2.0, "visible_output_tokens": bound}]
+    bill = [{"session_id": "s", "place": "r", "cost_usd": 2.0, "visible_output_tokens": bound, "unpriced": None}]
     charges = [{"session_id": "s", "cause": "missed", "cost_usd": 1.0}]
     assert words in made_of("money", bill=bill, charges=charges, losses=[])["money.missed"].sentence
 
 
 def test_what_a_cause_took_is_the_sum_of_its_own_charges() -> None:
-    bill = [{"session_id": s, "place": "r", "cost_usd": 8.0, "visible_output_tokens": None} for s in ("s", "t")]
+    bill = [
+        {"session_id": s, "place": "r", "cost_usd": 8.0, "visible_output_tokens": None, "unpriced": None}
+        for s in ("s", "t")
+    ]
     paid = [("s", "missed", 3.0), ("s", "rebuilt", 0.5), ("t", "missed", 0.004), ("s", "output", 4)]
     charges = [{"session_id": session, "cause": cause, "cost_usd": usd} for session, cause, usd in paid]
     made = made_of("money", bill=bill, charges=charges, losses=[])
@@ -604,7 +609,7 @@ def loss(cause: str, usd: float, **more: Any) -> dict[str, Any]:
 def test_advice_on_missed_caches_names_what_came_before_them(
     losses: list[tuple[str, float]], says: str, advises: str, saves: float | None
 ) -> None:
-    bill = [{"session_id": "s", "place": "r", "cost_usd": 8.0, "visible_output_tokens": None}]
+    bill = [{"session_id": "s", "place": "r", "cost_usd": 8.0, "visible_output_tokens": None, "unpriced": None}]
     charges = [{"session_id": "s", "cause": "missed", "cost_usd": 5.0}]
     rows = [loss("missed", usd, after=after) for after, usd in losses]
     made = made_of("money", bill=bill, charges=charges, losses=rows)["money.missed"]
@@ -631,7 +636,7 @@ def test_advice_on_missed_caches_names_what_came_before_them(
     ],
 )
 def test_advice_on_expired_caches_goes_by_their_life(losses: list[dict[str, Any]], advises: str, saves: float) -> None:
-    bill = [{"session_id": "s", "place": "r", "cost_usd": 8.0, "visible_output_tokens": None}]
+    bill = [{"session_id": "s", "place": "r", "cost_usd": 8.0, "visible_output_tokens": None, "unpriced": None}]
     charges = [{"session_id": "s", "cause": "rebuilt", "cost_usd": 5.0}]
     made = made_of("money", bill=bill, charges=charges, losses=losses)["money.rebuilt"]
     assert advises in made.do and made.saves == pytest.approx(saves)
@@ -660,7 +665,7 @@ def test_what_can_not_be_told_names_the_agents() -> None:
 def test_an_unknown_cost_says_whether_tokens_or_a_price_are_missing(
     rows: list[tuple[str, str | None, bool]], why: str, do: str
 ) -> None:
-    base = {"cost_usd": None, "visible_output_tokens": None}
+    base = {"cost_usd": None, "visible_output_tokens": None, "unpriced": None}
     sessions = [
         {"session_id": str(n), "agent": agent, "model": model, "has_tokens": has_tokens, **base}
         for n, (agent, model, has_tokens) in enumerate(rows)
@@ -670,7 +675,7 @@ def test_an_unknown_cost_says_whether_tokens_or_a_price_are_missing(
 
 
 def test_what_one_session_paid_is_as_sure_as_one_session() -> None:
-    bill = [{"session_id": f"s{n}", "cost_usd": 10.0, BOUND: None} for n in range(40)]
+    bill = [{"session_id": f"s{n}", "cost_usd": 10.0, BOUND: None, "unpriced": None} for n in range(40)]
     charges = [{"session_id": f"s{n}", "cause": "rebuilt", "cost_usd": 1.0 if n < 20 else 0.001} for n in range(40)]
     assert made_of("money", bill=bill, charges=charges, losses=[])["money.rebuilt"].n == 20
     alone = made_of("money", bill=bill, charges=[charges[0] | {"cost_usd": 90.0}], losses=[])["money.rebuilt"]

@@ -423,7 +423,7 @@ def test_people_and_eval_runs_are_never_counted_together(mixed: Store, tmp_path:
     left = {one["study"]: one["reason"] for one in data_of["eval"]["left_out"]}
     assert left["people"] == "it is about people's sessions"
     text = report.write(mixed, tmp_path / "r.md").read_text("utf-8")
-    assert text.startswith("# 2 agent sessions, and 3 attempts of eval runs")
+    assert text.startswith("# 2 agent sessions, and 3 attempts of eval runs\n\nMade ")
     assert "Figures are of people's sessions, but for Eval runs" in text
 
 
@@ -542,7 +542,11 @@ def test_what_can_not_be_written_is_a_clear_error_and_leaves_the_old_report(stor
 
 def test_an_old_report_is_replaced_whole(store: Store, tmp_path: Path) -> None:
     (tmp_path / "r.MD").write_text("old")
-    assert report.write(store, tmp_path / "r.MD", ["outcomes"]).read_text("utf-8").startswith("# 36 agent sessions")
+    assert (
+        report.write(store, tmp_path / "r.MD", ["outcomes"])
+        .read_text("utf-8")
+        .startswith("# 36 agent sessions\n\nRead from the logs of ")
+    )
     assert [p.name for p in tmp_path.iterdir()] == ["r.MD"]
 
 

@@ -229,8 +229,8 @@ def _summary_text(summary: Summary, with_cost: bool) -> str:
     rows += [
         ("silent", silent and f"{silent}: sessions without a prompt, a call or a token, perhaps of another agent"),
         ("at least", in_mid_stream if summary.lower_bounds else ""),
-        ("no price", summary.partly_priced and f"part of what {times(summary.partly_priced, 'session')} used: their cost"
-         " is a lower bound (column `unpriced`)"),
+        ("no price", summary.partly_priced and f"part of what {times(summary.partly_priced, 'session')} used: their"
+         " cost is a lower bound (column `unpriced`)"),
         ("held", held if summary.stored_sessions != summary.sessions else ""),
         ("deleted", deleted if summary.deleted_files else ""),
         ("repeated", copies and f"{'; '.join(copies)}: each counts once"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,12 @@ IS_SUBAGENTS = "parent_session_id IS NOT NULL AND n_prompts = 0"
 in it."""
 BOUND = "visible_output_tokens"
 """The column that is there where a session's output, and so its cost, is a lower bound."""
+
+
+def is_cost_bound(session: Mapping[str, Any]) -> bool:
+    """Whether a session's cost is a lower bound: output logged in mid-stream, or a part that has no price."""
+    return session[BOUND] is not None or session["unpriced"] is not None
+
 
 SESSIONS = (
     f"SELECT session_id, agent, model, {PLACE}, parent_session_id, {IS_SUBAGENTS} AS is_subagents, {STARTED}, title,"

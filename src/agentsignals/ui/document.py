@@ -108,6 +108,8 @@ class Document(Struct, frozen=True, kw_only=True):
     named: list[NamedSession] = []
     """The sessions that findings and tables name."""
     left_out: list[LeftOut] = []
+    agents: dict[str, int] = {}
+    """Sessions of each agent in the report's context, most first."""
     damage: list[str] = []
     """Faults of the store: figures are without what is missing."""
     deleted_sessions: int = 0
@@ -133,7 +135,7 @@ def document(  # noqa: PLR0913  (the choices of a report)
     studies = [*first, *(study(name) for name in dict.fromkeys(names or every_study()))]
     counted = store.contexts()
     reader = Reader(store, [*studies, *(asking(store, context) if names is None else ())], context, labeller)
-    has_one_agent = bool(counted) and (int(rows(store, sql("report.agents"), reader.context)[1][0][0]) <= 1)
+    agents = dict(rows(store, sql("report.agents"), reader.context)[1]) if counted else {}
     sections, left_out = [], []
     for declared in studies:
         reason = _reason(declared, context, counted)
@@ -155,7 +157,7 @@ def document(  # noqa: PLR0913  (the choices of a report)
         about = reader.context if declared.context == "either" else declared.context
         # Of one agent without what would say the same again by agent.
         shown = [made for made in (*outcome.tables, *outcome.charts) if made]
-        if has_one_agent:
+        if len(agents) == 1:
             by_agent = re.compile(r"agents\..*|.*(?:by_agent|\.agents)", re.DOTALL)
             shown = [made for made in shown if not by_agent.fullmatch(made.id)]
         section = Section(
@@ -181,6 +183,7 @@ def document(  # noqa: PLR0913  (the choices of a report)
         prices=reader.versions.prices,
         context=reader.context,
         contexts=counted,
+        agents=agents,
         sections=sections,
         findings=made,
         summary=None if made is None else summary([made, *others]),
@@ -240,6 +243,17 @@ def whose(document: Document) -> tuple[str, str]:
     told_others = f", but for {' and '.join(sections)}" if sections else ""
     sentence = f"Figures are of {WHOSE[document.context]}{told_others}. Those of {WHOSE[other]}:"
     return sentence, f"agentsignals report --context {other} -o {other}.html"
+
+
+def read_from(document: Document) -> str:
+    """Whose logs the figures come from; empty in a store of none or two contexts, whose agents do not compare."""
+    if not document.agents or len(document.contexts) > 1:
+        return ""
+    unit = "attempt" if document.context == "eval" else "session"
+    named = [f"{agent or 'an agent that is not named'} ({times(n, unit)})" for agent, n in document.agents.items()][:4]
+    more = len(document.agents) - len(named)
+    others = f" and {times(more, 'more agent')}" if more else ""
+    return f"Read from the logs of {', '.join(named)}{others}."
 
 
 def made(document: Document) -> str:

@@ -568,7 +568,7 @@ FROM line_attribution WHERE repo = $repo AND commit_sha = $sha GROUP BY ALL ORDE
 {weaknesses} ORDER BY path, line
 
 -- name: report.agents
-SELECT count(DISTINCT agent) AS n FROM sessions
+SELECT agent, count(*) AS n FROM sessions GROUP BY agent ORDER BY n DESC, agent
 
 -- name: report.sessions
 SELECT {columns} FROM sessions WHERE session_id IN (SELECT unnest(?)) ORDER BY session_id

@@ -30,7 +30,11 @@ from agentsignals.words.text import visible, visible_in_json
 
 def render(document: Document, short_ids: Mapping[str, str]) -> str:
     """The document as GitHub-flavoured Markdown."""
-    parts = [f"# {escaped(phrases.title(document))}", f"{phrases.made(document)}."]
+    parts = [
+        f"# {escaped(phrases.title(document))}",
+        escaped(phrases.read_from(document)),
+        f"{phrases.made(document)}.",
+    ]
     whose, command = phrases.whose(document)
     if whose:
         parts.append(f"{escaped(whose)} {code(command)}")
@@ -84,7 +88,7 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
         "## SQL and versions of every number",
         table_of(["finding", "command", "versions"], ["---"] * 3, commands),
     ]
-    return visible("\n\n".join(parts)) + "\n"
+    return visible("\n\n".join(filter(None, parts))) + "\n"
 
 
 # The report as one JSON document: findings, tables as rows of objects, charts as marks with their form.

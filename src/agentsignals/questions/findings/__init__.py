@@ -36,7 +36,6 @@ from agentsignals.questions.ranking import (
 )
 from agentsignals.questions.sql import (
     BILL,
-    BOUND,
     CARRIED,
     CAUSES,
     ENGLISH_ONLY,
@@ -44,6 +43,7 @@ from agentsignals.questions.sql import (
     NAMED,
     PAID,
     PLACED,
+    is_cost_bound,
     place_by_session,
     unjudged,
     with_place,
@@ -474,7 +474,7 @@ def _bill(bill: list[Row], paid: Mapping[str, Mapping[str, float]]) -> str:
     parts = [f"{formatted(usd / total, 'share')} {words}" for words, usd in order[:_LARGEST]]
     if rest := fsum(usd for _, usd in order[_LARGEST:]) / total:
         parts.append(f"{formatted(rest, 'share')} other")
-    at_least = "at least " if any(row[BOUND] is not None or row["unpriced"] for row in bill) else ""
+    at_least = "at least " if any(map(is_cost_bound, bill)) else ""
     few = ruled((row["session_id"], row["cost_usd"]) for row in bill)
     lead = f"{few.sentence(partial(formatted, kind='usd'))} " if few and len(bill) > 1 else ""
     return f"{lead}{at_least}{formatted(total, 'usd')} over {len(bill):,} sessions: {', '.join(parts)}"

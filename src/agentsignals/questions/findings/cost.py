@@ -30,6 +30,7 @@ from agentsignals.questions.sql import (
     CAUSES,
     REPEATS,
     declared,
+    is_cost_bound,
     read_queries,
 )
 from agentsignals.views.usage import LEAST_LOST, LONG_LIFETIME_S
@@ -285,7 +286,7 @@ def money(inputs: Inputs) -> list[Answer]:
     for row in inputs.rows["losses"]:
         lost[row["cause"]].append(row)
     # What was sent is logged whole, the output of some sessions is not: of a larger bill this were a smaller share.
-    is_bound = any(row[BOUND] is not None or bool(row.get("unpriced")) for row in bill)
+    is_bound = any(map(is_cost_bound, bill))
     at_most = "at most " if is_bound else ""
     made = []
     for cause in _CAUSES:

@@ -38,7 +38,7 @@ from agentsignals.questions.question import (
     times,
     with_bound,
 )
-from agentsignals.questions.sql import BOUND, BOUNDED, CARRIED, CAUSES, declared, read_queries
+from agentsignals.questions.sql import BOUND, BOUNDED, CARRIED, CAUSES, declared, is_cost_bound, read_queries
 from agentsignals.redaction import redacted
 from agentsignals.stats.intervals import median
 from agentsignals.views.usage import VISIBLE_ERROR
@@ -71,7 +71,7 @@ def cost_study(inputs: Inputs) -> Outcome:
     for agent in agents:
         group = groups[agent]
         paid = [(s["session_id"], s["cost_usd"], 1) for s in group if s["cost_usd"] is not None]
-        costs, n, is_low = [usd for _, usd, _ in paid], len(group), any(s[BOUND] is not None for s in group)
+        costs, n, is_low = [usd for _, usd, _ in paid], len(group), any(map(is_cost_bound, group))
         usd = _sum(costs)
         if usd is not None:
             tip = f"{agent}: {formatted(usd, 'usd', is_low)} over {len(paid):,} of {n:,} sessions"
@@ -79,7 +79,8 @@ def cost_study(inputs: Inputs) -> Outcome:
         counts = ([s[column] for s in group if s[column] is not None] for column in _KINDS)
         *tokens, output = (sum(values) if values else None for values in counts)
         figures = [with_bound(usd, is_low), with_bound(median(costs), is_low)]
-        rows.append([agent, n, len(costs), n - len(costs), *figures, *tokens, with_bound(output, is_low)])
+        is_output_low = any(s[BOUND] is not None for s in group)
+        rows.append([agent, n, len(costs), n - len(costs), *figures, *tokens, with_bound(output, is_output_low)])
     counted = [s for s in sessions if s[BOUND] is None]
     left_out = f"{len(low):,} with output as a lower bound" if low else ""
     output = "output_tokens", "Output tokens", "output tokens"
@@ -157,7 +158,7 @@ def _costs(inputs: Inputs, priced: list[Row], bound: str) -> list[Finding]:
     subagents = [(s["session_id"], float(s[column] or 0.0), 1) for s, column in zip(priced, of_subagents, strict=True)]
     steps = [(row["session_id"], row["recorded"], row["priced"]) for row in inputs.rows["sources"] if row["priced"]]
     usd_words: dict[str, Any] = {"unit": "USD", "priced": True}
-    low = usd_words | {"at_least": bool(bound) or any(s["unpriced"] for s in sessions)}
+    low = usd_words | {"at_least": any(map(is_cost_bound, sessions))}
 
     def total(name: str, parts: list[tuple[str, float, int]], note: str = "", **words: Any) -> Finding:
         return count(_sum([k for _, k, _ in parts]), n, "usd", evidence=parts).finding(name, note=note, **words)
@@ -201,16 +202,16 @@ def cost_causes_study(inputs: Inputs) -> Outcome:
     if not any(paid.values()):
         return Outcome()
     sums = {cause: fsum(by_session.values()) for cause, by_session in paid.items()}
-    n_low = sum(row[BOUND] is not None for row in bill)
+    n_low, is_bound = sum(row[BOUND] is not None for row in bill), any(map(is_cost_bound, bill))
     total, whole = fsum(row["cost_usd"] for row in bill), fsum(sums.values())
-    low = {cause: bool(n_low) and cause in BOUNDED for cause in sums}
+    low = {cause: is_bound and cause in BOUNDED for cause in sums}
     findings = []
     rows: list[list[Any]] = []
     marks: dict[str, Row] = {}
     for cause, usd in sums.items():
         words, is_low = CAUSES[cause], low[cause] and usd > 0
         rows.append([words, with_bound(usd, is_low), usd / whole if whole else None, len(paid[cause])])
-        note = f"{formatted(usd / total, 'share')} of {formatted(total, 'usd', bool(n_low))}" if total else ""
+        note = f"{formatted(usd / total, 'share')} of {formatted(total, 'usd', is_bound)}" if total else ""
         findings.append(
             count(usd, len(bill), "usd", evidence=partial(_of_bill, bill, paid[cause])).finding(
                 f"cost_causes.{cause}",
@@ -228,7 +229,7 @@ def cost_causes_study(inputs: Inputs) -> Outcome:
             tip = f"{words}: {formatted(usd, 'usd', is_low)} ({formatted(usd / whole, 'share')})"
             marks[cause] = bar(words, usd, tip, is_low, evidence=partial(_of_cause, paid[cause]))
     findings.sort(key=lambda finding: -sums[finding.id.partition(".")[2]])
-    rows.append(["all", with_bound(whole, bool(n_low)), 1.0 if whole else None, len(bill)])
+    rows.append(["all", with_bound(whole, is_bound), 1.0 if whole else None, len(bill)])
     behind: list[Evidence] = [partial(_of_cause, by_session) for by_session in paid.values()]
     behind.append([(row["session_id"], row["cost_usd"], 1) for row in bill])
     tables = [table("cost_causes.causes", rows, n=len(bill), evidence=behind)]
@@ -264,7 +265,7 @@ def _by(name: str, inputs: Inputs) -> Table:
     grouped: defaultdict[Any, dict[str, list[float]]] = defaultdict(dict)
     for row in charged:
         grouped[row["value"]][row["cause"]] = row["usd"]
-    is_low = {row["value"] for row in charged if row["is_low"]}
+    is_low = {row["value"] for row in charged if row["is_bound"]}
     totals = {value: fsum(chain.from_iterable(parts.values())) for value, parts in grouped.items() if value is not None}
     named = ranked(totals)[:_MOST]
     rows: list[list[Any]] = []

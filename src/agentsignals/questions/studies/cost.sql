@@ -81,7 +81,8 @@ SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps WHERE cost_usd IS N
 SELECT {counts} FROM charges JOIN sessions USING (session_id)
 
 -- name: cost_causes_rows.charges
-SELECT {column} AS value, cause, list(charges.cost_usd) AS usd, bool_or(visible_output_tokens IS NOT NULL) AS is_low
+SELECT {column} AS value, cause, list(charges.cost_usd) AS usd, 
+  bool_or(visible_output_tokens IS NOT NULL OR unpriced IS NOT NULL) AS is_bound
 FROM charges JOIN sessions USING (session_id)
 GROUP BY value, cause ORDER BY value, cause
 

@@ -220,7 +220,7 @@ def worth_opening(inputs: Inputs) -> Outcome:
         return [int(row["num"]), row["number"]]
 
     def cost(row: Row) -> list[Any]:
-        return [with_bound(row["number"], by_id[row["session_id"]][sql.BOUND] is not None)]
+        return [with_bound(row["number"], sql.is_cost_bound(by_id[row["session_id"]]))]
 
     runs = "run longest loop:count | rate repeated calls:share"
     failures = "failed:count | rate error rate:share"
@@ -234,7 +234,7 @@ def worth_opening(inputs: Inputs) -> Outcome:
     total, n_failed = fsum(priced.values()), sum(failing.values())
     of_cost = fsum(sorted(priced.values(), reverse=True)[:_MOST_OPENED]) / total if total else None
     of_failed = sum(sorted(failing.values(), reverse=True)[:_MOST_OPENED]) / n_failed if n_failed else None
-    low = sum(row[sql.BOUND] is not None for row in inputs.rows["sessions"])
+    low = sum(map(sql.is_cost_bound, inputs.rows["sessions"]))
     findings = [
         count(of_cost, len(priced), "share", evidence=_first(priced)).finding(
             "worth.cost_share", note=f"{low:,} of the costs are lower bounds" if low else ""
