@@ -278,6 +278,10 @@ def test_where_none_can_judge_it_says_why_and_what_helps(
     assert main(["agree", "pushback", "classifier", "--gold", str(path), "--store", str(store.folder)]) == 1
     said = capsys.readouterr().err
     assert "session not in store" in said and "need `text`" in said
+    path = gold_file(tmp_path, {"session": "elsewhere", "turn": 1, "text": "no, undo that", "label": "rejection"})
+    assert main(["agree", "pushback", "classifier", "--gold", str(path), "--store", str(store.folder)]) == 1
+    said = capsys.readouterr().err
+    assert "1 first turn" in said and "need `text`" not in said
 
 
 def test_a_language_model_judges_a_files_texts_where_its_address_is_named(

@@ -16,10 +16,11 @@ from agentsignals.cli import main
 from agentsignals.errors import SourceError, UsageError
 from agentsignals.labels import annotation as order
 from agentsignals.labels import labellers, training
-from agentsignals.labels.labellers import LABELLERS, default_labeller, quality, standing
+from agentsignals.labels.labellers import LABELLERS, default_labeller, quality
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import answer_end_in, request_in
 from agentsignals.model import Label, Turn
+from agentsignals.questions.label_shares import Standing, standing
 from agentsignals.stats.intervals import mean_probability
 from agentsignals.stats.validation import labeller_figure
 from agentsignals.store import Store, sidecars
@@ -190,14 +191,17 @@ def test_the_share_shown_is_as_near_to_the_truth_as_the_count_and_its_interval_h
 
 
 def test_a_class_that_is_wrong_as_often_as_right_is_not_shown() -> None:
-    assert standing("prompt_intent", "encoder", "debug") == (True, (293 + 147) / 627, 439 + 188)
-    assert standing("prompt_intent", "encoder", "test") == (True, 56 / 101, 101), "by today's weights"
-    assert standing("prompt_intent", "classifier", "connect") == (False, 2 / 11, 11)
-    assert standing("pushback", "classifier", "rejection") == (False, None, 0), "one label is no measure"
-    assert standing("pushback", "rules", "rejection") == (False, None, 0)
-    assert standing("pushback", "rules", "correction") == (True, 40 / 58, 58)
-    assert standing("pushback", "human:ann", "rejection") == (True, None, 0)
-    assert standing("pushback", "classifier:gone.json", "correction") == (False, None, 0)
+    assert standing("prompt_intent", "encoder", "debug") == Standing(True, (293 + 147) / 627, 439 + 188)
+    assert standing("prompt_intent", "encoder", "test") == Standing(True, 56 / 101, 101), "by today's weights"
+    assert standing("prompt_intent", "classifier", "connect") == Standing(False, 2 / 11, 11)
+    assert standing("pushback", "classifier", "rejection") == Standing(False), "one label is no measure"
+    assert standing("pushback", "rules", "rejection") == Standing(False)
+    assert standing("pushback", "rules", "correction") == Standing(True, 40 / 58, 58, "at least")
+    assert standing("pushback", "rules", "non_pushback") == Standing(True, 923 / 1307, 1307, "at most")
+    assert standing("prompt_intent", "rules", "other") == Standing(False, 160 / 725, 725, "at most")
+    assert standing("prompt_intent", "rules", "understand") == Standing(False, 159 / 389, 389), "no bound of anything"
+    assert standing("pushback", "human:ann", "rejection") == Standing(True)
+    assert standing("pushback", "classifier:gone.json", "correction") == Standing(False)
 
 
 def test_the_page_says_what_a_classifiers_counts_stand_for(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,6 +217,22 @@ def test_the_page_says_what_a_classifiers_counts_stand_for(store: Store, capsys:
     assert "rejection" not in named or "not measured" in text
     interval = f"[{share['low']:.0%}, {share['high']:.0%}]"
     assert f"rejection {share['share']:.0%} {interval} (named in {share['counted']:.0%} of 4)" in text
+
+
+def test_every_page_with_labels_of_rules_says_what_their_counts_bound(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = answered(capsys, "label", "sentiment", "--by", "rules", "--store", store.folder)
+    assert main(["measure", "--store", str(store.folder), "--quiet"]) == 0
+    n = summary["counts"]["NEUTRAL"]
+    with serving(store) as server:
+        labels, values = (
+            ask(server, path).text for path in ("/labels?task=sentiment", "/signal/corpus.sentiment_label")
+        )
+        session = ask(server, f"/session/{min(store.manifest.sessions)}").text
+    assert f">≤{n}</a> <span" in labels and "97% of 1,484 right" in labels
+    assert "97% of 1,484 right" in values and ">rules</span>" in values
+    assert "sentiment messages" not in session, "a list of labels, which stand at their turns"
 
 
 def test_what_is_shipped_holds_words_and_no_sentences() -> None:

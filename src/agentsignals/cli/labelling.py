@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from agentsignals.labels.units import Selection, Unit, plain, units
 from agentsignals.labels.validation import never_validated, validate
 from agentsignals.model import CLASSIFIER, ENCODER, RULES
 from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE
+from agentsignals.questions.label_shares import standing
 from agentsignals.questions.question import interval, times
 from agentsignals.redaction import Redactor
 from agentsignals.stats.agreement import Estimate as AgreementEstimate
@@ -192,7 +194,7 @@ def _say_who(options: argparse.Namespace, wanted: Task, by: Labeller, masks: boo
         measured = quality(by.name, wanted)
         tell(f"labelling by {by.name}, on this machine: {measured or 'its quality was never measured'}")
         if by.name == RULES:
-            tell("rules find only part of each class, so their counts are lower bounds")
+            tell("rules find only part of each class, so their counts are lower bounds; the rest is counted as at most")
         elif options.by is None and by.name == CLASSIFIER and (better := classifier_of(ENCODER, wanted.name)):
             tell(f"better: encoder, {better.measured}. {install_command('encoder')}")
 
@@ -238,14 +240,19 @@ def _summary_text(summary: Summary) -> str:
             ("masked", counted(summary.redacted, most_first=True)),
             ("older", older and f"{times(older, 'label')} of an earlier prompt are still in use"),
             ("measured", summary.measured),
-            (
-                "at least" if summary.labeller == RULES else "counts",
-                "" if summary.shares else counted(summary.counts, most_first=True),
-            ),
+            ("counts", "" if summary.shares else ", ".join(_counted_text(summary))),
             *((f"share {name}", share.in_words()) for name, share in summary.shares.items()),
             ("next", summary.labelled and "`agentsignals measure` computes the signals that use labels"),
         ]
     )
+
+
+def _counted_text(summary: Summary) -> Iterator[str]:
+    """Yield each class with its count, what the count bounds, and how far to trust it; the most frequent first."""
+    for value, n in sorted(summary.counts.items(), key=lambda pair: (-pair[1], pair[0])):
+        of = standing(summary.task, summary.labeller, value)
+        trust = f" ({words})" if (words := of.in_words()) else ""
+        yield f"{of.bound} {n:,} {value}{trust}".lstrip()
 
 
 def _estimate_text(estimated: Estimate, by: Labeller, to: str) -> str:
@@ -459,10 +466,11 @@ def _agree_with_gold(options: argparse.Namespace, wanted: Task, names: list[str]
     for result in results:
         if not result.n:
             why = counted(result.left_out, most_first=True) or "the file has no labelled row"
-            tell(
-                f"{result.a} has no label of the {times(len(labels.rows), 'row')} of {options.gold}: {why}. Rows that"
-                f" are not in the store need `text`, for labellers that read it ({', '.join(sorted(LABELLERS.all()))})."
-            )
+            names_text = ", ".join(sorted(LABELLERS.all()))
+            needs_text = f" Rows that are not in the store need `text`, for labellers that read it ({names_text})."
+            lacks_text = any(row.text is None for row in labels.rows)
+            rows = times(len(labels.rows), "row")
+            tell(f"{result.a} has no label of the {rows} of {options.gold}: {why}.{needs_text if lacks_text else ''}")
     return 0 if problem is None and all(result.n for result in results) else 1
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from math import fsum
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,8 +24,9 @@ from agentsignals.questions.question import Finding, Inputs, Outcome, Row, forma
 from agentsignals.questions.sql import read_queries
 from agentsignals.stats.agent_traces import UNJUDGED, Conversation, Message, Part, label, main_labeller
 from agentsignals.stats.intervals import widened, wilson
-from agentsignals.stats.validation import NEVER_VALIDATED, figures_of, labeller_figure, share_text
+from agentsignals.stats.validation import HALF, NEVER_VALIDATED, figures_of, labeller_figure, share_text
 from agentsignals.words.classifier import classifier_of
+from agentsignals.words.lexicon import unmatched_class
 
 _SQL = read_queries(__file__, unjudged=", ".join(f"'{kind}'" for kind in sorted(UNJUDGED)), rules=RULES)
 QUERIES = _SQL["sentiment"]
@@ -196,9 +197,61 @@ def validation_of(labeller: str, task: str) -> str:
     model = None
     with suppress(SourceError):
         model = classifier_of(labeller, task)
-    if figure := labeller_figure(task, labeller):
-        return f"{labeller}: {figure.text('' if model is None else model.version)}"
-    return f"{labeller}, {NEVER_VALIDATED} here" if model is None else f"{labeller}: {model.measured}"
+    figure = labeller_figure(task, labeller)
+    if figure is None:
+        return f"{labeller}, {NEVER_VALIDATED} here" if model is None else f"{labeller}: {model.measured}"
+    by_class = ((value, standing(task, labeller, value).in_words()) for value in figure.classes)
+    right = ", ".join(f"{value} {words}" for value, words in by_class)
+    return f"{labeller}: {figure.text('' if model is None else model.version)}; {right}"
+
+
+TASK_BY_SIGNAL = {"chat.prompt_intent": "prompt_intent", PUSHBACK: _TASK, SENTIMENT: "sentiment"}
+"""The tasks whose labels signals show, by the signal."""
+FEWEST_JUDGED = 10
+"""Labels of a class that a precision needs."""
+
+
+class Standing(NamedTuple):
+    is_shown: bool
+    """False: the class is wrong as often as right, or was measured on too few labels."""
+    precision: float | None = None
+    """Share of this labeller's labels of the class that are right; None for people, and where it is not known."""
+    n: int = 0
+    """Labels that the precision was measured on."""
+    bound: str = ""
+    """What a count of word rules is to the true one: `at least`, or `at most` for the class of what no rule matches."""
+
+    def in_words(self) -> str:
+        """Return how far to trust a label of the class; empty for people and language models."""
+        if self.precision is None:
+            return "" if self.is_shown else "not measured"
+        return f"{self.precision:.0%} of {self.n:,} right" if self.is_shown else "mostly wrong"
+
+
+def standing(task: str, labeller: str, value: str) -> Standing:
+    """Return whether a label of this class may be shown as such, and how often such labels were right.
+
+    A classifier is measured on projects left out of training and on unseen ones, by today's weights; rules on messages
+    that their author had not read. Labels of people and of language models are shown as they are, without a precision;
+    those of a classifier off the shelf are not shown.
+    """
+    try:
+        model = classifier_of(labeller, task)
+    except SourceError:  # its file is gone, and what it was measured on with it
+        return Standing(False)
+    if model is None and labeller != RULES:
+        return Standing(labeller_rank(labeller) > labeller_rank(ENCODER))
+    figure, right, n = labeller_figure(task, labeller), 0, 0
+    if figure is not None and figure.version == ("" if model is None else model.version):
+        n, right = figure.classes.get(value, (0, 0))
+    if model is not None and model.held_out is not None and (of := model.held_out.classes.get(value)):
+        right, n = right + of.hits, n + of.named
+    if n < FEWEST_JUDGED:
+        return Standing(False)
+    is_shown = right > HALF * n
+    is_rest = labeller == RULES and value == unmatched_class(task)
+    bound = "at most" if is_rest else "at least" if labeller == RULES and is_shown else ""
+    return Standing(is_shown, right / n, n, bound)
 
 
 def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they are read)

@@ -423,8 +423,8 @@ SELECT absent AS reason, absent_detail AS detail, count(*) AS n FROM signals
 WHERE signal = $signal AND absent IS NOT NULL {chosen} GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT 20
 
 -- name: signal.values
-SELECT value, count(*) AS n, min(session_id) AS example FROM signals
-WHERE signal = $signal AND absent IS NULL {chosen} GROUP BY value ORDER BY n DESC, value LIMIT $most
+SELECT value, detail->>'labeller' AS labeller, count(*) AS n, min(session_id) AS example FROM signals
+WHERE signal = $signal AND absent IS NULL {chosen} GROUP BY ALL ORDER BY n DESC, value, labeller LIMIT $most
 
 -- name: signal.extremes
 -- Prompts of the sessions that are shown, not of all.

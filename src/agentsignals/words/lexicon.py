@@ -465,6 +465,13 @@ RULES_BY_TASK: dict[str, Callable[[Turn], RuleLabel]] = {
 """The rules of each task that has some."""
 
 
+def unmatched_class(task: str) -> str:
+    """Return the label that the rules of a task give to a message that no pattern matches."""
+    return RULES_BY_TASK[task](
+        Turn(turn=0, kind="prompt", text="", n_tokens=0, timestamp=None, model=None, seq=0)
+    ).value
+
+
 _FENCED = re.compile(r"(\n[ \t>]*```[^`\n]*)(?=\n|\Z)")
 """The line that opens a code block or closes one."""
 _THINK_TAG = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)

@@ -11,13 +11,13 @@ from importlib.util import find_spec
 from itertools import compress, islice
 from typing import Any, NamedTuple, Protocol
 
-from agentsignals.errors import SourceError, UsageError
+from agentsignals.errors import UsageError
 from agentsignals.labels.answers import Outcome, now
 from agentsignals.labels.prompting import Question
 from agentsignals.labels.tasks import Task, Verdict, read_back, written
-from agentsignals.model import CLASSIFIER, ENCODER, RULES, Absent, labeller_rank
+from agentsignals.model import CLASSIFIER, ENCODER, RULES, Absent
 from agentsignals.model.registry import Registry
-from agentsignals.stats.validation import HALF, labeller_figure
+from agentsignals.stats.validation import labeller_figure
 from agentsignals.words.classifier import classifier_of, shipped_tasks
 from agentsignals.words.lexicon import RULES_BY_TASK, is_english
 
@@ -117,46 +117,12 @@ def default_labeller(task: Task) -> str:
     )
 
 
-FEWEST_JUDGED = 10
-"""Labels of a class that a precision needs."""
-
-
 def quality(name: str, task: Task) -> str:
     """Return how good a labeller is at a task, in a line: on unseen projects, then a model on projects left out of its
     training. Empty where nobody measured it."""
     model, figure = classifier_of(name, task.name), labeller_figure(task.name, name)
     said = [] if figure is None else [figure.text("" if model is None else model.version)]
     return "; ".join([*said, *([] if model is None else [model.measured])])
-
-
-class Standing(NamedTuple):
-    is_shown: bool
-    """False: the class is wrong as often as right, or was measured on too few labels."""
-    precision: float | None
-    """Share of this labeller's labels of the class that are right; None for people, and where it is not known."""
-    n: int = 0
-    """Labels that the precision was measured on."""
-
-
-def standing(task: str, labeller: str, value: str) -> Standing:
-    """Return whether a label of this class may be shown as such, and how often such labels were right.
-
-    A classifier is measured on projects left out of training and on unseen ones, by today's weights; rules on messages
-    that their author had not read. Labels of people and of language models are shown as they are, without a precision;
-    those of a classifier off the shelf are not shown.
-    """
-    try:
-        model = classifier_of(labeller, task)
-    except SourceError:  # its file is gone, and what it was measured on with it
-        return Standing(False, None)
-    if model is None and labeller != RULES:
-        return Standing(labeller_rank(labeller) > labeller_rank(ENCODER), None)
-    figure, right, n = labeller_figure(task, labeller), 0, 0
-    if figure is not None and figure.version == ("" if model is None else model.version):
-        n, right = figure.classes.get(value, (0, 0))
-    if model is not None and model.held_out is not None and (of := model.held_out.classes.get(value)):
-        right, n = right + of.hits, n + of.named
-    return Standing(right > HALF * n, right / n, n) if n >= FEWEST_JUDGED else Standing(False, None)
 
 
 def labeller(spec: str, **settings: Any) -> Labeller:

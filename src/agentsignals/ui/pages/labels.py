@@ -18,11 +18,12 @@ from agentsignals.labels import annotation, matching
 from agentsignals.labels.agreement import Several, classes, fitting
 from agentsignals.labels.annotation import name_of
 from agentsignals.labels.gold import GoldFile, GoldRow
-from agentsignals.labels.labellers import quality, standing
+from agentsignals.labels.labellers import quality
 from agentsignals.labels.matching import Place
 from agentsignals.labels.run import shares_of
 from agentsignals.labels.tasks import Task, tasks
 from agentsignals.labels.units import Unit, before, plain, units
+from agentsignals.questions.label_shares import standing
 from agentsignals.redaction import Redactor
 from agentsignals.stats.intervals import Prevalence
 from agentsignals.store.secrets import known_secrets, pseudonym_key

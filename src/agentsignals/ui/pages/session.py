@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentsignals.labels.labellers import standing
 from agentsignals.model import MAIN, RULES
 from agentsignals.model.prices import exact_digits, total_line
+from agentsignals.questions.label_shares import TASK_BY_SIGNAL, standing
 from agentsignals.redaction import Redactor
 from agentsignals.redaction.values import RandomValues
 from agentsignals.signals import Signal
@@ -172,25 +172,19 @@ def _whole(snapshot: Snapshot, session_id: str) -> str:
     return full
 
 
-_TASKS = {
-    "chat.prompt_intent": "prompt_intent",
-    "chat.pushback_type": "pushback",
-    "corpus.sentiment_label": "sentiment",
-}
-"""The tasks whose labels signals show, by the signal."""
-
-
 def _declared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Values of signals that there still are, each with what it means and how sure it is: empty for what is recorded,
-    the precision of its labeller's class, or `~`. A class that is wrong as often as right is left out."""
+    the precision of its labeller's class, or `~`. A class that is wrong as often as right is left out, and so are
+    labels in a list: they stand at their turns."""
     signals: dict[str, Signal] = {signal.path: signal for signal in catalogue().values()}
     shown = []
     for row in rows:
-        if (one := signals.get(row["signal"])) is None:
+        if (one := signals.get(row["signal"])) is None or one.unit == "labels by labeller":
             continue
         sure = "" if one.basis == "record" or row["absent"] else "~"
-        if sure and one.path in _TASKS:
-            of = standing(_TASKS[one.path], row.get("labeller") or RULES, str(msgspec.json.decode(row["value"])))
+        if sure and one.path in TASK_BY_SIGNAL:
+            labeller, value = row.get("labeller") or RULES, str(msgspec.json.decode(row["value"]))
+            of = standing(TASK_BY_SIGNAL[one.path], labeller, value)
             if of.precision is not None:
                 if not of.is_shown:
                     continue
