@@ -15,24 +15,28 @@ from agentsignals.words.lexicon import Phrases
 from agentsignals.words.text import word_lists
 
 _PEOPLE = (
-    "They are looked for in the *head* of a turn: its first 320 characters in lower case, cleaned as below, up to "
-    "a line that begins pasted text of others. Turns of kind plan_handoff, attachment and scripted_prompt have "
-    "none. `clause` matches where a clause begins: at the start, behind `.`, `!`, `?`, `;` or a line break, blanks "
-    "left out, and behind up to three `opener`s. `anywhere` is searched.",
-    "A *correction* of `why_did_you` or `instead_redirect` counts in rejection_feedback only; a `no_initial` must "
-    "stand in the first 160 characters, with no `dialog` before it. A *rejection* counts only where the rest of the "
-    "head, without a `rejected_thing` behind the words, does not match `new_instruction`.",
-    "A turn is *English* unless more than half of its head's letters are beyond U+024F; or its head has another "
-    "language by the rule of chat.prompt_language; or it has no `english` word, and 12 different words or a letter "
-    "beyond ASCII.",
+    "These patterns are searched in the *head* of a turn. The head is the first 320 characters of the turn in lower "
+    "case, cleaned as described below, and ends before a line that begins text pasted from elsewhere (`pasted`). "
+    "Turns of kind plan_handoff, attachment and scripted_prompt are not searched. A pattern marked `clause` must "
+    "match at the beginning of a clause: at the start of the head, or after `.`, `!`, `?`, `;` or a line break. "
+    "White space and up to three `opener`s may come before the match. A pattern marked `anywhere` may match at any "
+    "position.",
+    "A match of the patterns `why_did_you` and `instead_redirect` counts as a *correction* only in a turn of kind "
+    "rejection_feedback. A match of `no_initial` counts only in the first 160 characters, and only without a match "
+    "of `dialog` before it. A *rejection* counts only if the rest of the head does not match `new_instruction`; a "
+    "`rejected_thing` after the rejecting words is ignored.",
+    "A turn counts as *English* unless one of three conditions holds. More than half of the letters of its head are "
+    "beyond U+024F. The rule of chat.prompt_language finds another language in its head. Or its head has no "
+    "`english` word, and has 12 different words or a letter beyond ASCII.",
 )
 _AGENTS = (
-    "They are looked for in prose: text events in lower case, without code and quotations; whole words only. "
-    "`before` is what stands before the words, within 40 characters, and belongs to the match; `then` is what follows "
-    "them. A *question* is a sentence that ends in `?`; it has the first kind that holds of offer, preference, "
-    "confirmation, and is none if it begins with `|`. Self-corrections begin where a clause does, and count once a "
-    'sentence. Assumptions do not follow "without", "not", "instead of", "avoid", "than", "stop" or "never". Of two '
-    "matches that overlap the first counts.",
+    "These phrases are searched in the agent's prose: text events in lower case, without code and quotations. Only "
+    "whole words match. `before` is a pattern for the text before the phrase, within 40 characters; this text is "
+    "part of the match. `then` is a pattern for the text after the phrase. A *question* is a sentence that ends in "
+    "`?`. The kinds offer, preference and confirmation are tried in this order, and the first that matches is the "
+    "question's kind. A sentence that begins with `|` is not a question. A self-correction must begin at the "
+    'beginning of a clause, and counts once for each sentence. An assumption does not count after "without", "not", '
+    '"instead of", "avoid", "than", "stop" or "never". If two matches overlap, only the first counts.'
 )
 _OTHERS: dict[str, tuple[Any, ...]] = {
     "chat.prompt_intent, by rules": tuple(lexicon._INTENTS.items()),
@@ -72,7 +76,7 @@ _OTHERS: dict[str, tuple[Any, ...]] = {
         ("with a verb", "as corpus.first_message_pattern, task_imperative"),
     ),
     "loop.marker_score": tuple((name, ", ".join(words)) for name, words in word_lists("phrases")["markers"].items()),
-    "stop words of the embedder `words`": (("left out", " ".join(sorted(vectors._STOP))),),
+    "stop words of the embedder named `words`": (("words that it ignores", " ".join(sorted(vectors._STOP))),),
     "user.changes_reverted": (("command", outcome._REVERTS),),
     "user.repository_marks": (("remote", history._REMOTE), ("commit", history._COMMIT)),
 }
@@ -110,8 +114,9 @@ def page() -> str:
     lines += [
         "### cleaning, in this order",
         "",
-        "Fences and links become a blank, lines go as a whole (of a diff from three on), inline code and quotations "
-        "become `•`; then runs of blanks and tabs become one blank and `’` a `'`.",
+        "Code fences and links are replaced by a space. Quoted lines, log lines and diff lines are removed as a whole; "
+        "diff lines only from three lines on. Inline code and quotations are replaced by `•`. Then each run of spaces "
+        "and tabs becomes one space, and `’` becomes `'`.",
         "",
     ]
     for name in (
