@@ -434,7 +434,7 @@ def test_advice_on_waits_goes_by_what_was_waited_for(hours: dict[str, float], ad
 @pytest.mark.parametrize(
     ("big", "sentence", "caveat"),
     [
-        (30.0, "$61.00 (9.5% of the bill) was spent", "Computed from the logged tokens"),
+        (30.0, "$61.00 (9.5% of the cost) was spent", "Computed from the logged tokens"),
         (40.0, "$71.00 (", "One session accounts for $40.00 (56.3% of the total); the median session for $1.00."),
     ],
 )
@@ -565,7 +565,7 @@ def test_one_reason_of_most_failures_is_said_unless_nobody_would_do_anything_abo
 
 
 @pytest.mark.parametrize(
-    ("bound", "words"), [(None, "$1.00 (50.0% of the bill)"), (9, "$1.00 (at most 50.0% of the bill)")]
+    ("bound", "words"), [(None, "$1.00 (50.0% of the cost)"), (9, "$1.00 (50.0% of the known cost)")]
 )
 def test_a_share_of_a_bill_that_is_a_lower_bound_is_an_upper_one(bound: int | None, words: str) -> None:
     bill = [{"session_id": "s", "place": "r", "cost_usd": 2.0, "visible_output_tokens": bound, "unpriced": None}]
@@ -596,10 +596,10 @@ def loss(cause: str, usd: float, **more: Any) -> dict[str, Any]:
         ([("settings", 3.0), ("work", 0.1)], "a change of thinking or effort (once)", "Change thinking", 3.0),
         ([("model", 2.0), ("skill", 2.0)], "a skill or slash command", "Choose the model", 4.0),
         ([("interruption", 4.0)], "an interruption", "after you interrupt", 4.0),
-        ([("prompt", 4.0)], "100.0% of it followed no logged action of yours", "", None),
+        ([("prompt", 4.0)], "100.0% of it followed nothing logged that drops a cache", "", None),
         (
             [("work", 4.5), ("prompt", 0.9), *((act, 0.9) for act in ("model", "resume", "skill", "settings"))],
-            "60.0% of it followed no logged action of yours",
+            "60.0% of it followed nothing logged that drops a cache",
             "",
             None,
         ),
@@ -623,16 +623,20 @@ def test_advice_on_missed_caches_names_what_came_before_them(
     [
         ([], "", 0.0),
         ([loss("rebuilt", 5.0, pause_s=1500)], "one-hour prompt caches. They survive 1 of these 1", 4.6 - 0.1),
-        ([loss("rebuilt", 5.0, pause_s=9000)], "After a pause of more than an hour", 5.0),
+        ([loss("rebuilt", 5.0, pause_s=9000)], "After a long pause, such as an hour", 5.0),
         (
             [loss("rebuilt", 5.0, pause_s=9000, lives_s=3600, longer_usd=None)],
-            "After a pause of more than an hour",
+            "After a long pause, such as an hour",
             5.0,
         ),
         ([loss("rebuilt", 5.0, pause_s=1500, longer_usd=4.5)], "Reply within five minutes", 4.6),
         ([loss("rebuilt", 5.0, pause_s=1500, longer_usd=None)], "Reply within five minutes", 4.6),
         ([loss("rebuilt", 5.0, pause_s=1500, longer_usd=0.0)], "Reply within five minutes", 4.6),
-        ([loss("rebuilt", 2.5, pause_s=1500), loss("rebuilt", 2.5, pause_s=9000)], "After a pause", 2.3 - 0.1 + 2.5),
+        (
+            [loss("rebuilt", 2.5, pause_s=1500), loss("rebuilt", 2.5, pause_s=9000)],
+            "After a long pause",
+            2.3 - 0.1 + 2.5,
+        ),
     ],
 )
 def test_advice_on_expired_caches_goes_by_their_life(losses: list[dict[str, Any]], advises: str, saves: float) -> None:

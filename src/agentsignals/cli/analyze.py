@@ -187,7 +187,8 @@ def _summary_text(summary: Summary, with_cost: bool) -> str:
     cost_bound = AT_LEAST if summary.partly_priced else bound
     cost = f"{cost_bound}${summary.cost_usd:,.2f} over {times(priced, 'session')} with a known price"
     rows: list[tuple[str, Any]] = [
-        ("artifacts", f"{summary.artifacts:,} ({formats}); {summary.parsed:,} read, {summary.unchanged:,} unchanged"),
+        ("artifacts", f"{summary.artifacts:,} ({formats})"),
+        ("files", f"{summary.parsed:,} read now, {summary.unchanged:,} as they were when they were read before"),
         (
             "sessions",
             figure(summary.sessions) + (f", {times(summary.attempts, 'attempt')}" if summary.attempts else ""),

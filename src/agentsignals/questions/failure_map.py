@@ -190,7 +190,7 @@ def failure_map(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Failur
         candidates=made,
         differences=differences,
         looked_at=looked_at,
-        sentences=_sentences([c for c in made if c.name != NOBODY], differences, looked_at),
+        sentences=_sentences(made, differences, looked_at),
         passed=dict(Counter(entry.verdict for entry in passes if not entry.attempt)),
         not_earned=not_earned,
         unevaluated=sum(attempt.rung in _BAD for attempt in everyone) - len(failed),
@@ -285,6 +285,8 @@ def _differences(
 def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Difference], looked_at: int) -> list[str]:
     """State each candidate's dominant failure type, and how many attempts never started."""
     sentences = []
+    of_nobody = sum(candidate.failed for candidate in made if candidate.name == NOBODY)
+    made = [candidate for candidate in made if candidate.name != NOBODY]
     for candidate in made[:MOST_SENTENCES]:
         machine = [share for share in candidate.classes if share.name in UNSTARTED]
         n = sum(share.n for share in machine)
@@ -303,7 +305,8 @@ def _sentences(made: Sequence[CandidateFailures], differences: Sequence[Differen
     few = [candidate.failed for candidate in made if 0 < candidate.failed < ENOUGH]
     if few:
         of = f"{times(len(few), 'candidate')} with fewer than {ENOUGH} failures each ({sum(few):,} in total)"
-        sentences.append(f"Not described: {of}.")
+        nor = f", and {times(of_nobody, 'failed attempt')} without a recorded candidate" if of_nobody else ""
+        sentences.append(f"Not described: {of}{nor}.")
     for d in differences[:MOST_SENTENCES]:
         sentences.append(
             f"{d.more} fails more often with {class_text(d.name)} than {d.less}: {d.value * 100:.0f} points"

@@ -635,7 +635,7 @@ def head_text(part: ContextSummary) -> str:
     cost = trend = ""
     if counted.cost_usd is not None:
         priced = "" if counted.priced == counted.sessions else f" for {counted.priced:,} of them"
-        cost = f"{cost_text(counted)}{priced}"
+        cost = f"{cost_text(counted)} at API prices{priced}"
         trend = trend_text(counted)
     facts = [noun(part.context, counted.sessions), span_text(counted), cost, trend, failed_text(counted)]
     return " · ".join(fact for fact in facts if fact)

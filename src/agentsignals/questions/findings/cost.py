@@ -177,7 +177,7 @@ _AFTER = {
     "work": ("the agent's own tool calls", ""),
 }
 """What came before a loss, in words; and what to do about it, where a person has a hand in it."""
-_NOTHING_SEEN = "no logged action of yours: the provider may have dropped the cache, or tools or rules changed"
+_NOTHING_SEEN = "nothing logged that drops a cache: the provider may have dropped it, or tools or rules changed"
 
 
 def _of_rebuilt(usd: float, losses: list[Row]) -> Advice:
@@ -199,10 +199,10 @@ def _of_rebuilt(usd: float, losses: list[Row]) -> Advice:
         )
         saves += net
     elif within and fsum(row["cost_usd"] for row in within) >= _OFTEN * lost:
-        parts.append("Reply within five minutes: these caches expire after that")
+        parts.append("Reply within five minutes, before these caches expire")
         saves += fsum(row["cost_usd"] - (row["read_usd"] or 0.0) for row in within)
     if later >= _OFTEN * lost or not parts:
-        parts.append("After a pause of more than an hour, start a new session or compact first")
+        parts.append("After a long pause, such as an hour, start a new session or compact first")
         saves += later
     return Advice(". ".join(parts), min(saves, usd))
 
@@ -285,9 +285,9 @@ def money(inputs: Inputs) -> list[Answer]:
     lost: defaultdict[str, list[Row]] = defaultdict(list)
     for row in inputs.rows["losses"]:
         lost[row["cause"]].append(row)
-    # What was sent is logged whole, the output of some sessions is not: of a larger bill this were a smaller share.
+    # What was sent is logged whole, the output of some sessions is not: of the whole bill this were a smaller share.
     is_bound = any(map(is_cost_bound, bill))
-    at_most = "at most " if is_bound else ""
+    of = "of the known cost" if is_bound else "of the cost"
     made = []
     for cause in _CAUSES:
         usd = inputs.paid[cause.name]
@@ -302,7 +302,7 @@ def money(inputs: Inputs) -> list[Answer]:
         made.append(
             Answer(
                 id=f"money.{cause.name.replace('_', '-')}",
-                sentence=f"{formatted(size, 'usd')} ({at_most}{formatted(share, 'share')} of the bill)"
+                sentence=f"{formatted(size, 'usd')} ({formatted(share, 'share')} {of})"
                 f" {cause.words}, in {paying:,} of {len(bill):,} sessions.",
                 details=f"{advice.shows}." if advice.shows else "",
                 size=size,
@@ -359,7 +359,7 @@ def large_results(inputs: Inputs) -> list[Answer]:
         Answer(
             id="large-results.carried",
             sentence=f"{len(few):,} of {results:,} tool results cost {formatted(size, 'usd')}"
-            f" ({formatted(size / total, 'share')} of the bill), because later calls re-sent them.",
+            f" ({formatted(size / total, 'share')} of the cost), because later calls re-sent them.",
             details=f"The most expensive (tool: {safe_name(largest['name'])}) has about {largest['tokens']:,} tokens"
             f" and was sent {largest['times']:,} times.",
             size=size,
@@ -422,7 +422,7 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
             Answer(
                 id=f"repeated-work.{kind}",
                 about=f"repeated-work.{kind}",
-                sentence=f"At least {formatted(size, 'usd')} ({formatted(size / total, 'share')} of the bill)"
+                sentence=f"At least {formatted(size, 'usd')} ({formatted(size / total, 'share')} of the cost)"
                 f" was spent {words}: {most(calls)}.",
                 size=size,
                 unit="USD",
@@ -444,7 +444,7 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
                 Answer(
                     id=finding_id(f"repeated-work.{kind}.{contrast.key}", contrast.value),
                     about=f"repeated-work.{kind}",
-                    sentence=f"At least {formatted(contrast.group.value, 'share')} of the bill {contrast.where} was"
+                    sentence=f"At least {formatted(contrast.group.value, 'share')} of the cost {contrast.where} was"
                     " spent"
                     f" {words}, compared with {formatted(contrast.rest.value, 'share')} in {contrast.matched}.",
                     details=f"That is {formatted(contrast.excess * total, 'usd')} more: {here}.",

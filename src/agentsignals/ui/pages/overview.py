@@ -134,6 +134,7 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
         "others": sorted(snapshot.contexts - {context}),
         "is_empty": not snapshot.store.manifest.sessions,
         "overall": held["overall"],
+        "totals": held["totals"].get(context),
         "wheres": [
             (title, [_where(group) for group in groups if group.of_all][:MOST_OPEN])
             for title, wanted in (("Cost by project", "repo"), ("Cost by model", "model"))
