@@ -98,7 +98,7 @@ TERMS = {
         "the first 500 characters of a session's prose, signals that need English prose are absent (not_computable)."
     ),
     "Closing question": (
-        "The closing question is taken from the prose of a response's last text event. It is the last sentence that "
+        "The closing question is taken from the prose of a response's last text event. The question is the last sentence that "
         "ends in `?`, is of kind preference or none (docs/patterns.md, questions), and ends within the last 300 "
         "characters."
     ),
@@ -321,8 +321,8 @@ masked.
   numbers, public IP addresses, and user names in home folders. Masking covers texts, names, paths, ids and JSON, and
   the encodings that the program can decode ([what is masked](labels.md#what-is-masked)).
 - **A recognized secret is masked everywhere**: if the program recognizes a secret in one session, the program masks the
-  same value in every session, file name and encoding. This rule covers values of at least eight characters that mix
-  letters with digits or signs. Ordinary words such as `postgres` and `changeme` are not masked.
+  same value in every session, file name and encoding. Only values of at least eight characters that mix letters with
+  digits or signs are searched in this way. Ordinary words such as `postgres` and `changeme` are not masked.
 - **Random-looking text** is masked only in `export --to hub` and `share`, because a key of an unknown kind has no
   prefix to recognize. Hashes, UUIDs, digests of lock files and ids of the session's records are not masked.
 - **Ids, anchors and file names** in exported files are made from masked values.
@@ -331,7 +331,7 @@ masked.
 - **A secret that looks like prose is not masked.** Read what you share before you share it.
 
 The program searches the whole store for secrets once, before the first report, share, partial export, prompt or MCP
-answer. This search takes 3 s for 15 MB of text. Later searches read only new text. `secret_rows.json` in the store
+answer. The first search takes 3 s for 15 MB of text. Later searches read only new text. `secret_rows.json` in the store
 lists the rows that contain a secret, never the secret itself.
 """
 

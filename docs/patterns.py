@@ -25,9 +25,10 @@ _PEOPLE = (
     "rejection_feedback. A match of `no_initial` counts only in the first 160 characters, and only without a match "
     "of `dialog` before it. A *rejection* counts only if the rest of the head does not match `new_instruction`; a "
     "`rejected_thing` after the rejecting words is ignored.",
-    "A turn counts as *English* unless one of three conditions holds. More than half of the letters of its head are "
-    "beyond U+024F. The rule of chat.prompt_language finds another language in its head. Or its head has no "
-    "`english` word, and has 12 different words or a letter beyond ASCII.",
+    "A turn does not count as *English* if more than half of the letters of its head are beyond U+024F. A turn does "
+    "not count as English if the rule of chat.prompt_language finds another language in its head. A turn does not "
+    "count as English if its head has no `english` word, and has 12 different words or a letter beyond ASCII. Any "
+    "other turn counts as English.",
 )
 _AGENTS = (
     "These phrases are searched in the agent's prose: text events in lower case, without code and quotations. Only "
