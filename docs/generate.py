@@ -98,8 +98,8 @@ TERMS = {
         "the first 500 characters of a session's prose, signals that need English prose are absent (not_computable)."
     ),
     "Closing question": (
-        "The closing question is taken from the prose of a response's last text event. The question is the last sentence that "
-        "ends in `?`, is of kind preference or none (docs/patterns.md, questions), and ends within the last 300 "
+        "The closing question of a response is a sentence in the prose of the response's last text event: the last one "
+        "that ends in `?`, is of kind preference or none (docs/patterns.md, questions), and ends within the last 300 "
         "characters."
     ),
     "Named file": (
