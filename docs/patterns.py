@@ -37,7 +37,7 @@ _AGENTS = (
     "`?`. The kinds offer, preference and confirmation are tried in this order, and the first that matches is the "
     "question's kind. A sentence that begins with `|` is not a question. A self-correction must begin at the "
     'beginning of a clause, and counts once for each sentence. An assumption does not count after "without", "not", '
-    '"instead of", "avoid", "than", "stop" or "never". If two matches overlap, only the first counts.'
+    '"instead of", "avoid", "than", "stop" or "never". If two matches overlap, only the first counts.',
 )
 _OTHERS: dict[str, tuple[Any, ...]] = {
     "chat.prompt_intent, by rules": tuple(lexicon._INTENTS.items()),
