@@ -106,11 +106,11 @@ TERMS = {
         "Words of a turn are runs of letters, digits, `.`, `_`, `-` and `/`. A word with a dot in its last part "
         "names every file of that name. If such a word has a slash, the word also names the files directly in its "
         "folder: a word `a/b/c.py` names the files whose folder is `a/b` or `b`. A word with a slash, and without a "
-        "dot in its last part, names a folder and every file below that folder. Two folder paths match if one path, or an "
-        "end of it (`a/b`, `b`), equals an end of the other path. A turn says where to work if the turn limits the "
-        "work (`limits_work` in docs/patterns.md). A turn also says where to work if a word, or the part of a word "
-        "after its last `/`, is the path, name or stem (anticipation.scope_drift) of a file of the repository that a "
-        "call or edit has, or an end of the path of a folder above such a file."
+        "dot in its last part, names a folder and every file below that folder. Two folder paths match if one path, "
+        "or an end of it (`a/b`, `b`), equals an end of the other path. A turn says where to work if the turn limits "
+        "the work (`limits_work` in docs/patterns.md). A turn also says where to work if a word, or the part of a "
+        "word after its last `/`, is the path, name or stem (anticipation.scope_drift) of a file of the repository "
+        "that a call or edit has, or an end of the path of a folder above such a file."
     ),
     "Request, answer": (
         "The request of a session is the first 8,000 characters of its first turn that has at least four tokens and "
