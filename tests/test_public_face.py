@@ -103,7 +103,7 @@ def test_a_store_says_what_it_is(demo_folder: Path, tmp_path: Path) -> None:
 
 def test_what_the_store_holds_nothing_of_is_said(demo_folder: Path) -> None:
     store = agentsignals.open_store(demo_folder / "store")
-    with pytest.raises(UsageError, match="'attempts' says nothing of this store"):
+    with pytest.raises(UsageError, match="'attempts' has no results for this store"):
         agentsignals.study(store, "attempts")
     with pytest.raises(StoreError, match="no eval attempt"):
         agentsignals.compare(store)

@@ -163,7 +163,7 @@ def study(store: Store, name: str, context: str | None = None, labeller: str | N
 
     made = document(store, [name], context, labeller)
     if not made.sections:
-        raise UsageError(f"The study {name!r} says nothing of this store: {made.left_out[0].reason}")
+        raise UsageError(f"The study {name!r} has no results for this store: {made.left_out[0].reason}")
     return made.sections[0]
 
 

@@ -499,7 +499,7 @@ def test_without_data_nothing_passes_and_every_claim_says_what_it_needs(
 
 
 def test_a_data_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="There is no"):
+    with pytest.raises(SourceError, match="does not exist"):
         replicate("sentiment", tmp_path / "nowhere")
 
 

@@ -269,7 +269,7 @@ def test_sessions_without_a_time_stand_together(tmp_path: Path) -> None:
 
 
 def test_too_few_sessions_are_no_export(tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match="No agent has a week of 5 sessions"):
+    with pytest.raises(ExportError, match="No agent has 5 sessions in one week"):
         of(tmp_path / "s", *(talk(n, week=n) for n in range(8)))
 
 

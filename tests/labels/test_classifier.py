@@ -317,8 +317,8 @@ def test_another_tasks_model_is_refused(store: Store, own: Path, capsys: pytest.
     ("change", "words"),
     [
         (lambda model: {"classes": model["classes"][:1]}, "lacks weights for a class"),
-        (lambda model: {"features_version": 99}, "trained for version 99"),
-        (lambda model: {"weights": "none"}, "no classifier"),
+        (lambda model: {"features_version": 99}, "is of version 99"),
+        (lambda model: {"weights": "none"}, "is no classifier"),
     ],
 )
 def test_a_file_that_is_no_model_is_named(

@@ -192,13 +192,13 @@ def test_a_column_of_other_classes_is_refused_and_the_fitting_one_named(tmp_path
         path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
         assert gold.read(path, SENTIMENT).skipped == {"no_such_class": 5}, "a few labels of a large file may be none"
         return
-    with pytest.raises(UsageError, match=r"Of 19 labels in gold.jsonl 5 are none of .*'none' 5 times"):
+    with pytest.raises(UsageError, match=r"5 of 19 labels in gold.jsonl are not labels of .*'none' 5 times"):
         gold.read(path, SENTIMENT)
     rows = [{**row, "mood": "NEUTRAL"} for row in rows]
     path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
     with pytest.raises(UsageError) as caught:
         gold.read(path, SENTIMENT)
-    assert caught.value.hint == "Name the column that has them: --column mood."
+    assert caught.value.hint == "Name the column that has these labels: --column mood."
     assert len(gold.read(path, SENTIMENT, "mood").rows) == 19
 
 

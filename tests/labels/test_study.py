@@ -78,7 +78,7 @@ def test_one_command_labels_compares_and_writes_a_page(
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (["--by", "rules", "--against", "rules"], "one labeller"),
+        (["--by", "rules", "--against", "rules"], "the same labeller"),
         (["--against", "rules", "--limit", "0"], "not above 0"),
         (["--against", "rules", "-o", "page.txt"], "page.txt"),
     ],

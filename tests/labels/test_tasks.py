@@ -376,7 +376,7 @@ def test_an_estimate_counts_all_answers_and_leaves_examples_out(tmp_path: Path, 
 
 
 def test_only_what_reads_a_prompt_is_prompted(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no language model"):
+    with pytest.raises(UsageError, match="is not a language model"):
         running.run(
             store_of(tmp_path, ["a"]), task("sentiment"), labeller("rules"), Selection(), lambda *_: None,
             Prompting(answers=3),

@@ -137,7 +137,7 @@ def test_what_was_measured_stands_beside_the_number_on_every_face(
     text = markdown.render(document(store, ["outcomes"]), {})
     assert markdown.escaped(of_accepted) in text and markdown.escaped(of_all) in text
     shown = unescape(reading_page(store, "/studies/outcomes"))
-    assert f"{path} in tables and charts:" in shown, "its caveat stands once, as a note"
+    assert f"signal <code>{path}</code>:" in shown, "its caveat stands once, as a note"
     assert of_all.capitalize() in unescape(reading_page(store, "/signals?text=session_outcome"))
     session = store.signals().filter(pl.col("absent").is_null(), signal=path)["session_id"][0]
     assert of_all in unescape(reading_page(store, f"/session/{session}"))

@@ -64,7 +64,7 @@ def test_the_rate_is_told_before_and_after_with_what_nobody_can_tell(
 def test_it_is_told_in_words(folder: Path, capsys: pytest.CaptureFixture[str], more: list[str]) -> None:
     assert main(["audit", "--store", str(folder), *more]) == 0
     text = capsys.readouterr().out
-    assert "7 attempts passed, without retries: 4 derived, 2 retrieved, 0 verifier touched, 1 cannot tell" in text
+    assert "7 attempts passed, retries excluded: 4 derived, 2 retrieved, 0 verifier touched, 1 cannot tell" in text
     assert "4 to 5 of 8, 50.0% to 62.5%" in text
     assert " % are missed" in text, "what the verdicts are worth stands beside them"
 

@@ -20,7 +20,7 @@ from tests.quick import each_row
 SINGULAR = {
     "sessions of at least 5 calls": "session of at least 5 calls",
     "answered calls": "answered call",
-    "lines in commits of the head's history": "line in commits of the head's history",
+    "lines of commits in HEAD's history": "line of commits in HEAD's history",
     "your sessions, at most": "your session, at most",
     "prompts whose language is known": "prompt whose language is known",
     "repositories": "repository",

@@ -300,7 +300,7 @@ def test_what_is_no_outcome_is_refused_with_a_way_out(outcome: str, words: str) 
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ({"by": ["nothing"]}, "no attempt has a 'nothing'"),
+        ({"by": ["nothing"]}, "no attempt records a setting 'nothing'"),
         ({"baseline": "gamma"}, "no candidate is called 'gamma'"),
         ({"baseline": "model"}, "several candidates are called 'model'"),
     ],

@@ -185,21 +185,21 @@ def test_a_candidate_under_other_limits_cannot_be_told_and_hides_no_failure() ->
 @pytest.mark.parametrize(
     ("condition", "says", "hint"),
     [
-        ("solverate < 1", "no figure of a condition 'solverate'", "Did you mean solve_rate?"),
-        ("solve_rate", "is not a condition", "Write FIGURE"),
-        ("solve_rate < baseline - 5%", "is not a condition", "baseline"),
-        ("solve_rate == 1", "is not a condition", "<="),
-        ("solve_rate < 1 or p < 1", "is not a condition", "and"),
-        ("p < baseline", "already compares with the baseline", "p < 0.05"),
+        ("solverate < 1", "no --fail-if figure 'solverate'", "Did you mean solve_rate?"),
+        ("solve_rate", "is not a --fail-if condition", "Write FIGURE"),
+        ("solve_rate < baseline - 5%", "is not a --fail-if condition", "baseline"),
+        ("solve_rate == 1", "is not a --fail-if condition", "<="),
+        ("solve_rate < 1 or p < 1", "is not a --fail-if condition", "and"),
+        ("p < baseline", "already is a comparison with the baseline", "p < 0.05"),
         ("cost_usd > -1 * baseline", "by -1", "above 0"),
         ("cost_usd > 0 * baseline", "by 0", "above 0"),
         ("cost_usd > 1e999", "too large", ""),
-        ("", "is not a condition", "FIGURE"),
-        ("p < 0.05 and", "is not a condition", "FIGURE"),
-        ("not worse than", "no figure of a condition 'not'", ""),
-        ("solve_rate < " + "9" * 20_000 + "x", "characters is too long", "Split"),
-        ("solve_rate < \u0663", "is not a condition", "FIGURE"),
-        ("wrose", "no figure of a condition 'wrose'", "worse"),
+        ("", "is not a --fail-if condition", "FIGURE"),
+        ("p < 0.05 and", "is not a --fail-if condition", "FIGURE"),
+        ("not worse than", "no --fail-if figure 'not'", ""),
+        ("solve_rate < " + "9" * 20_000 + "x", "characters; 500 are allowed", "Split"),
+        ("solve_rate < \u0663", "is not a --fail-if condition", "FIGURE"),
+        ("wrose", "no --fail-if figure 'wrose'", "worse"),
     ],
 )
 def test_a_condition_that_is_none_is_refused_with_what_there_is(condition: str, says: str, hint: str) -> None:
@@ -471,4 +471,4 @@ def test_attempts_are_called_first_only_where_some_are_retries() -> None:
     text = comparison_text(against(f"1 {ALL}", f"1 {NONE}"))
     assert "share of attempts\n" in text and "first" not in text and "retries" not in text
     again = compared(*arm("new", ALL), *arm("old", NONE), tried("old", "t0", 0.0, 1.0, trial="again"), baseline="old")
-    assert "share of attempts, without retries\n" in comparison_text(again)
+    assert "share of attempts, retries excluded\n" in comparison_text(again)

@@ -75,7 +75,7 @@ def test_what_word_rules_find_is_a_count_at_least_with_how_much_they_find(
     found = pushback(study, 10)
     assert (found.value, found.kind, found.at_least, found.n, found.interval) == (10, "count", True, N, None)
     assert rules_recall_text() in found.note
-    assert rules_recall_text().startswith("rules: recall 9% [5%, 17%] (n 89), 16% [12%, 20%] (n 324)")
+    assert rules_recall_text().startswith("word rules: recall 9% [5%, 17%] of 89 and 16% [12%, 20%] of 324 prompts")
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -91,7 +91,7 @@ def test_what_a_classifier_labels_is_the_mean_of_its_probabilities(
     low, high = found.interval
     assert low < found.value - 1.9 * error and high > found.value + 1.9 * error, "another project's error is in it"
     assert "mean probability by classifier, which named 25%" in found.note
-    assert "the rules flag 10 of 100" in found.note
+    assert "word rules find 10 of 100" in found.note
     assert found.validation.startswith("classifier: kappa") and "unseen projects" in found.validation
 
 

@@ -281,7 +281,7 @@ def test_the_document_and_the_table_name_the_attribution(tmp_path: Path, capsys:
         (["--scanner", "semgrep"], 2, "no rules of its own"),
         (["--scanner", "semgrep", "--config", "p/default"], 2, "not a file or folder"),
         (["--config", "rules.yaml"], 2, "accepts no other rules"),
-        (["--sarif", "nowhere.sarif", "--scanner", "rules"], 2, "exclude each other"),
+        (["--sarif", "nowhere.sarif", "--scanner", "rules"], 2, "cannot be combined"),
     ],
 )
 def test_wrong_words_are_told_in_a_sentence(

@@ -323,7 +323,7 @@ def test_a_repository_without_checkpoints_and_an_unknown_ref_say_what_to_do(repo
     with pytest.raises(SourceError, match="no checkpoint") as empty:
         listed(repository)
     assert "git fetch origin 'refs/entire/*:refs/entire/*'" in empty.value.hint
-    with pytest.raises(SourceError, match="no ref 'mian'") as unknown:
+    with pytest.raises(SourceError, match="no branch or ref 'mian'") as unknown:
         listed(repository, "#mian")
     assert "refs/heads/main" in unknown.value.hint
 
@@ -430,7 +430,7 @@ def test_a_ref_behind_an_address_can_be_named(repository: Repository) -> None:
     repository.put(V1, one_session())
     repository.put("refs/heads/kept", {"b2/b2c3d4e5f6/0/full.jsonl": "kept\n"})
     assert told(f"file://{repository.path}", "#kept") == {"b2/b2c3d4e5f6/0/full.jsonl": (None, b"kept\n")}
-    with pytest.raises(SourceError, match="no ref 'gone'"):
+    with pytest.raises(SourceError, match="no branch or ref 'gone'"):
         listed(f"file://{repository.path}", "#gone")
 
 

@@ -123,7 +123,7 @@ def test_a_commit_is_asked_about_once(small: Hub) -> None:
 
 def test_offline_without_anything_from_before_is_an_error(small: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(SourceError, match="is not downloaded yet"):
+    with pytest.raises(SourceError, match="is not downloaded"):
         open_source("hub:ann/traces")
 
 

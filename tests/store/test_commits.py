@@ -146,7 +146,7 @@ def test_rows_that_were_replaced_go_after_an_hour_and_who_needs_them_is_told(
     taken_in(old, "000003-c", ["third"])
     monkeypatch.setattr(disk, "KEEP_S", -1)
     old.sweep()
-    with pytest.raises(StoreError, match="since it was opened"):
+    with pytest.raises(StoreError, match="while it was open"):
         len(other.manifest.sessions)
     assert set(Store(store.folder).manifest.sessions) == {"other", "third"}
     assert b"secret" not in (store.folder / index.INDEX_FILE).read_bytes()

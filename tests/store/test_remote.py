@@ -238,7 +238,7 @@ def test_blobs_that_nothing_is_any_more_go_after_an_hour(
 )
 def test_a_store_that_names_files_elsewhere_is_refused(path: str, bucket: Any, tmp_path: Path, machine: Any) -> None:
     put(bucket, **{"team/store/head": json.dumps({"files": {path: ["0" * 32, 1, 1]}}).encode()})
-    with pytest.raises(StoreError, match="names a file that is not part of a store"):
+    with pytest.raises(StoreError, match="lists a file that does not belong in a store"):
         Store(STORE)
 
 

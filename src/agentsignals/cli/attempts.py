@@ -46,7 +46,7 @@ def run_failures(options: argparse.Namespace) -> int:
 
 def failures_text(made: FailureMap, *, as_markdown: bool = False) -> str:
     head = (
-        f"{made.failed:,} of {made.first_attempts:,} attempts failed or were aborted, without retries; candidates by"
+        f"{made.failed:,} of {made.first_attempts:,} attempts failed or were aborted, retries excluded; candidates by"
         f" {', '.join(made.by)}"
     )
     candidates = []
@@ -115,7 +115,7 @@ def audit_text(made: AuditReport, *, as_markdown: bool = False) -> str:
             places = (entry.acts[0].get("seq"), entry.acts[0].get("from_seq", ""))
             lines.append((entry.verdict.replace("_", " "), entry.because, entry.session_id, *places))
     answer = Printed(markdown=as_markdown, widest=90)
-    answer.lines([f"{sum(made.passed.values()):,} attempts passed, without retries: {counts}"], "")
+    answer.lines([f"{sum(made.passed.values()):,} attempts passed, retries excluded: {counts}"], "")
     names = ("candidate", "resolved", "earned", "retrieved", "verifier touched", "cannot tell")
     answer.table(names, candidates, "resolve rate")
     if silent := len(made.candidates) - len(judged):
@@ -147,14 +147,14 @@ def run_align(options: argparse.Namespace) -> int:
     is_cut = not options.sessions and len(ids) > alignment.MOST_RUNS
     ids = ids[: alignment.MOST_RUNS] if is_cut else ids
     if not 2 <= len(ids) <= alignment.MOST_RUNS:
-        came = "One run" if len(ids) == 1 else f"{len(ids)} runs"
+        came = "one run" if len(ids) == 1 else f"{len(ids)} runs"
         near, asked = "", options.task or options.trial
         if asked:
             known = ask(connection, "SELECT DISTINCT unnest([task_id, trial_id]) AS name FROM attempts")
             near = did_you_mean(asked, [row["name"] for row in known if row["name"] not in (None, asked)])
         lists = '`agentsignals query "SELECT task_id, count(*) FROM attempts GROUP BY 1"` lists the tasks.'
         raise UsageError(
-            f"{came} with tool calls found; align compares 2 to {alignment.MOST_RUNS}.", f"{near} {lists}".lstrip()
+            f"Found {came} with tool calls; align compares 2 to {alignment.MOST_RUNS}.", f"{near} {lists}".lstrip()
         )
     facts = {row["session_id"]: row for row in ask(connection, alignment.FACTS, {"ids": ids})}
     sessions = [store.session(session_id) for session_id in ids]
@@ -269,7 +269,7 @@ def drivers_text(made: Drivers, *, markdown: bool = False) -> str:
     """Return the answer, what it rests on, and what speaks against it, as a terminal's text or as Markdown."""
     head = [
         f"outcome: {made.outcome}; candidates by {', '.join(made.by)}",
-        f"asked: {made.attempts:,} attempts without retries ({made.solved:,} solved) at {made.tasks:,} tasks by"
+        f"asked: {made.attempts:,} attempts, retries excluded ({made.solved:,} solved) at {made.tasks:,} tasks by"
         f" {times(made.treatments, 'candidate')}",
         f"tasks both solved and failed: {made.mixed['treatment']:,} by one candidate, {made.mixed['task']:,} at all;"
         f" pairs share {'task and candidate' if made.within == 'treatment' else 'the task'}",

@@ -232,7 +232,7 @@ def _parts(comparison: Comparison, checked: Gate | None, named: str) -> Iterator
 
 def _head(comparison: Comparison) -> Iterator[str]:
     """Yield the lines above a comparison: outcome, candidates, baseline, what is left out."""
-    retries = ", without retries" if any(candidate.retries for candidate in comparison.candidates) else ""
+    retries = ", retries excluded" if any(candidate.retries for candidate in comparison.candidates) else ""
     what = f"{'share' if comparison.yes_or_no else 'mean'} of attempts{retries}"
     yield f"outcome     {comparison.outcome} ({comparison.signal}), {what}"
     attempts = times(comparison.attempts, "attempt")

@@ -153,7 +153,7 @@ def run_sessions(options: argparse.Namespace) -> int:
     if behind is not None:
         listed = [{"counts": behind.words(session["session_id"])} | session for session in listed]
     if not listed and options.limit and not (behind and behind.closed):
-        raise NothingFound("No session fits.", "`agentsignals sessions` without conditions lists all.")
+        raise NothingFound("No session meets the conditions.", "`agentsignals sessions` without conditions lists all.")
     if options.json:
         of = ("context", "format", "session_id", "cwd", "parent_session_id")
         print(json_text([session | {"resume": resumed(*(session[name] for name in of))} for session in listed]))
@@ -212,7 +212,7 @@ def run_search(options: argparse.Namespace) -> int:
         results = without_secrets(search(store, " ".join(words), among=store.only, progress=bar, **how))
     if not results.sessions and options.limit:
         notes = " ".join([*results.notes, "Try fewer words, or `begin*` for the beginning of a word."])
-        raise NothingFound(f"No session has {results.text!r}.", notes)
+        raise NothingFound(f"No session contains {results.text!r}.", notes)
     return print_result(options, results, _found_text)
 
 
@@ -262,7 +262,7 @@ def run_findings(options: argparse.Namespace) -> int:
     bounds = {"effect": options.effect, "sureness": options.sureness, "false_discoveries": options.rate}
     chosen = {name: value for name, value in bounds.items() if value is not None}
     if any(not 0 <= value <= 1 for value in chosen.values()):
-        raise UsageError("--effect, --sureness and --rate are shares.", "Give a number from 0 to 1.")
+        raise UsageError("--effect, --sureness or --rate is out of range.", "Give a share from 0 to 1.")
     store = store_with_sessions(options)
     topic = (options.id or "").replace("-", "_")
     if options.id is not None and topic not in findings.questions():
@@ -458,7 +458,7 @@ def run_query(options: argparse.Namespace) -> int:
         return 0
     held = list(islice(values, MOST_ROWS + 1))
     if len(held) > MOST_ROWS:
-        raise QueryError(f"The answer has more than {MOST_ROWS:,} rows.", "Add LIMIT, or use --csv.")
+        raise QueryError(f"The query returns more than {MOST_ROWS:,} rows.", "Add a LIMIT to the query, or use --csv.")
     if options.json:
         print(json_text([dict(zip(names, row, strict=True)) for row in held]))
         return 0

@@ -35,6 +35,6 @@ def run_lab(options: argparse.Namespace) -> int:
     if lab is None:
         raise UsageError(
             "The lab is not installed: it is a package of its own, agentsignals-lab.",
-            f"In a checkout of agentsignals: {INSTALL}. It needs no torch for models on a server: omit [torch].",
+            f"In a checkout of agentsignals: {INSTALL}. Omit [torch] if your models run on a server.",
         )
     return int(lab.run_lab(options))

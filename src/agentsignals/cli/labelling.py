@@ -113,19 +113,18 @@ def _check_label(options: argparse.Namespace) -> None:
     others = {"--from": options.source, "--export-gold": options.gold, "--dry-run": options.dry_run}
     foreign = [name for name, value in others.items() if value]
     if writes and reads:
-        raise UsageError("--export-batch writes a file, --import-batch reads one.", "Give only one of them.")
+        raise UsageError("--export-batch and --import-batch cannot be combined.", "Give one of them.")
     if (options.batch_form or options.again) and not writes:
         raise UsageError("--batch-form and --again only work with --export-batch.", "Leave them out.")
     if (writes or reads) and foreign:
         raise UsageError(f"{foreign[0]} cannot be combined with --export-batch or --import-batch.", "Leave it out.")
     if (options.source is None) != (options.labeller is None):
-        raise UsageError("--from and --labeller need each other.", "Give both: --from data/ --labeller qwen3")
-    if options.source is not None and options.by is not None:
-        raise UsageError("Labels come --from a file or --by a labeller, not both.", "Leave one out.")
-    if options.gold is not None and options.source is not None:
-        raise UsageError("--from imports labels, --export-gold writes items to label.", "Give only one of them.")
+        raise UsageError("--from and --labeller only work together.", "Give both: --from data/ --labeller qwen3")
+    for name, value in (("--by", options.by), ("--export-gold", options.gold)):
+        if options.source is not None and value is not None:
+            raise UsageError(f"--from and {name} cannot be combined.", "Give one of them.")
     if options.gold is None and (options.sample is not None or options.seed is not None):
-        raise UsageError("--sample and --seed only work with --export-gold.", "Leave them out, or add it.")
+        raise UsageError("--sample and --seed only work with --export-gold.", "Add --export-gold or leave them out.")
     for name in ("limit", "sample", "concurrency", "per_minute", "window", "timeout"):
         _above_zero(options, name)
 
@@ -174,7 +173,7 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
         if not in_files:
             summary = judge(store, wanted, by, selection, bar, asked)
         elif not isinstance(by, ChatServer):
-            raise UsageError(f"{by.name} takes no batch files.", "Use --by openai:MODEL, also for Claude models.")
+            raise UsageError(f"{by.name} can't use batch files.", "Use --by openai:MODEL, also for Claude models.")
         else:
             how_asked = {"window": options.window, "prompting": asked}
             if options.import_batch is not None:
@@ -298,7 +297,7 @@ def _export_gold(options: argparse.Namespace, wanted: Task) -> int:
 
 def _find_topics(options: argparse.Namespace) -> int:
     if options.by not in (None, _CLUSTERS):
-        raise UsageError(f"{options.by} can only name topics.", f"Use --by {_CLUSTERS} --names {options.by}.")
+        raise UsageError(f"{options.by} can name topics, not find them.", f"Use --by {_CLUSTERS} --names {options.by}.")
     for name in _NOT_WITH_TOPICS:
         if getattr(options, name):
             flag = _FLAGS.get(name, name.replace("_", "-"))
@@ -423,7 +422,7 @@ def run_agree(options: argparse.Namespace) -> int:
             "--settle needs two labellers.", "agentsignals labels agree sentiment human:ann human:ben --settle FILE"
         )
     if len({first, *others}) <= len(others):
-        raise UsageError("A labeller is named twice.", "Name different labellers.")
+        raise UsageError(f"A labeller is named twice: {', '.join([first, *others])}.", "Name different labellers.")
     if options.gold is not None:
         return _agree_with_gold(options, wanted, [first, *others])
     if len(others) > 1:
@@ -578,7 +577,7 @@ def run_study(options: argparse.Namespace) -> int:
         _above_zero(options, name)
     names, summaries = [options.by or default_labeller(wanted), options.against], []
     if len({name.partition("@")[0] for name in names}) < len(names):
-        raise UsageError("--by and --against are one labeller.", "Name two.")
+        raise UsageError(f"--by and --against name the same labeller, {names[0]}.", "Name two different ones.")
     made = [
         labeller(name, concurrency=options.concurrency, timeout_s=options.timeout)
         for name in names

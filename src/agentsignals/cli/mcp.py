@@ -328,7 +328,7 @@ class Tools:
                 if not late:
                     raise
                 waited = f"The query took longer than {self._query_limit_s:g} s."
-                raise QueryError(waited, "Filter, or aggregate less.") from problem
+                raise QueryError(waited, "Filter the rows, or select fewer columns.") from problem
 
     def _fenced(self, value: Any, after: str = "") -> str:
         return fenced(json_text(self._mask.value(value)), after)

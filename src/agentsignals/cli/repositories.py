@@ -152,7 +152,7 @@ _SHOWN = 12
 def run_scan(options: argparse.Namespace) -> int:
     if options.sarif is not None:
         if options.scanner or options.config:
-            raise UsageError("--scanner and --sarif exclude each other.", "Give --scanner or --sarif.")
+            raise UsageError("--scanner and --sarif cannot be combined.", "Give --scanner or --sarif.")
         if len(options.repositories) > 1:
             raise UsageError("--sarif imports the report of one repository.", "Name only one repository.")
         taken = ingest.import_sarif(options.repositories[0], Path(options.sarif), options.store, jobs=options.jobs)
@@ -401,9 +401,7 @@ _LISTED, _OF_ONE = 25, 5
 
 def run_rules(options: argparse.Namespace) -> int:
     if options.file and not options.repository:
-        raise UsageError(
-            "--file is a file of a repository.", "Name the repository, too: `agentsignals repo rules . --file …`."
-        )
+        raise UsageError("--file needs a repository.", "Name it: `agentsignals repo rules . --file …`.")
     report = ingest.repository_rules(options.repository, options.store, file=options.file, jobs=options.jobs)
     made = redacted_in(report)
     return print_result(options, made, lambda of: rules_text(of, as_markdown=options.markdown))

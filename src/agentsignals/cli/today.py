@@ -47,10 +47,10 @@ def run_today(options: argparse.Namespace) -> int:
 
         known = sorted({row["model"] for row in sums(store, context).rows if row["model"]})
         raise NothingFound(
-            f"No model call is by a model {model!r}.", did_you_mean(model, known) or f"The models: {', '.join(known)}."
+            f"No model call used a model {model!r}.", did_you_mean(model, known) or f"The models: {', '.join(known)}."
         )
     if made.last is None:
-        raise NothingFound("No model call of the store has a time.", "`agentsignals analyze FOLDER` reads sessions.")
+        raise NothingFound("No model call in the store has a time.", "`agentsignals analyze FOLDER` reads sessions.")
     day = f" since {begin.replace(tzinfo=UTC).astimezone(zone):%Y-%m-%d}" if begin else ""
     if not (made.rows or options.json or options.statusline or options.budget):
         raise NothingFound(f"No model call{day or ' until then'}; the last was on {made.last:%Y-%m-%d}.")

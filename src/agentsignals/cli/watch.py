@@ -62,7 +62,7 @@ def _at_work(specs: list[str]) -> tuple[RawFile, Session]:
             )
         except (FormatError, OSError):
             continue
-    raise SourceError(f"No session log is in {', '.join(specs)}.", "Name a log file, a folder or an agent.")
+    raise SourceError(f"No session log was found in {', '.join(specs)}.", "Name a log file, a folder or an agent.")
 
 
 def _state(session: Session) -> dict[str, Any]:

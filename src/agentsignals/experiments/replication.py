@@ -153,7 +153,7 @@ def load(claims: str | Path) -> ClaimSet:
     path = SETS / f"{claims}.yaml" if str(claims) in names() else Path(claims)
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise ClaimsError(f"{path} has over {_MOST_BYTES:,} bytes.", "Split it into smaller files.")
+            raise ClaimsError(f"The claims file {path} has over {_MOST_BYTES:,} bytes.", "Split it into smaller files.")
         content = path.read_bytes()
     except OSError as problem:
         raise UsageError(
@@ -170,14 +170,14 @@ def parse(content: bytes, name: str) -> ClaimSet:
         depth = 0
         for event in yaml.parse(content, Loader=_LOADER):
             if isinstance(event, yaml.AliasEvent):
-                raise ValueError(f"line {event.start_mark.line + 1} has an alias; write the value out")
+                raise ValueError(f"line {event.start_mark.line + 1} has a YAML alias (*name): write out its value")
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST:
-                raise ValueError(f"line {event.start_mark.line + 1} is nested more than {_DEEPEST} deep")
+                raise ValueError(f"line {event.start_mark.line + 1} is nested more than {_DEEPEST} levels deep")
         return msgspec.convert(yaml.load(content, Loader=_LOADER), ClaimSet)  # noqa: S506  (a safe loader)
     except (yaml.YAMLError, ValueError) as problem:  # msgspec's errors are values', too
         reason = " ".join(str(problem).split())
-        raise ClaimsError(f"{name} contains no claims: {reason}", "See docs/replicate.md for the format.") from problem
+        raise ClaimsError(f"{name} is no claims file: {reason}", "See docs/replicate.md for the format.") from problem
 
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -272,7 +272,7 @@ def _checked(entry: Claim | UnreadableClaim, claim_set: ClaimSet, ground: ClaimC
     )  # fmt: skip
 
 
-_ALL_FILES = "Claims are checked on all files of their tables."
+_ALL_FILES = "The claims need every file of their data: make this one readable and run again."
 
 
 def _data_folder(data: str, claim_set: ClaimSet, fetched: Path) -> Path:
@@ -285,8 +285,8 @@ def _data_folder(data: str, claim_set: ClaimSet, fetched: Path) -> Path:
         try:
             listed = [*open_source(data)]
         except UnknownSource:
-            says = f"--data names {claim_set.data or 'the data of the claims'}."
-            raise SourceError(f"There is no {folder}.", says) from None
+            says = f"Give --data the folder or address of {claim_set.data or 'the data of the claims'}."
+            raise SourceError(f"The data folder {folder} does not exist.", says) from None
         below = f"{data.rstrip('/')}/"
         wanted = [f for f in listed if any(PurePosixPath(f.uri).match(pattern) for pattern in patterns)]
         # A claim checked on a part of its data would be told as wrong.
@@ -298,7 +298,7 @@ def _data_folder(data: str, claim_set: ClaimSet, fetched: Path) -> Path:
                 raise SourceError(f"{file.uri} cannot be read: {content.reason}.", _ALL_FILES)
             target = fetched / PurePosixPath(file.uri.removeprefix(below).lstrip("/"))
             if not target.resolve().is_relative_to(fetched.resolve()):
-                raise SourceError(f"The name of {file.uri} leads out of the data.", _ALL_FILES)
+                raise SourceError(f"The path {file.uri} points outside of the data ({data}).", "Rename that file.")
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
         return fetched

@@ -25,7 +25,7 @@ def write(store: Store, ids: list[str], path: Path, choice: Choice, done: Export
     wanted = {i for i in ids if entries[i].context == context}
     if len(wanted) < FEWEST:
         raise ExportError(
-            f"A baseline of {len(wanted)} sessions could reveal single ones.", f"Choose at least {FEWEST} sessions."
+            f"A baseline of {len(wanted)} sessions could reveal individual ones.", f"Choose at least {FEWEST} sessions."
         )
     tables, connections = {}, dict[str | None, asking.Connection]()
     for n, (name, query) in enumerate(QUERY.items()):

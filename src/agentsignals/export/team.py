@@ -125,7 +125,7 @@ def team(ask: Ask) -> Team:
     by_cell, left_out = _cells(rows)
     if not by_cell:
         raise ExportError(
-            f"No agent has a week of {FEWEST} sessions; fewer would reveal single ones.", "Collect more sessions first."
+            f"No agent has {FEWEST} sessions in one week; fewer could reveal individual ones.", "Collect more sessions."
         )
     cells = [_cell(key, of_cell) for key, of_cell in sorted(by_cell.items())]
     agents = {row["session_id"]: (key[0], key[2]) for key, of_cell in by_cell.items() for row in of_cell}
@@ -147,26 +147,26 @@ def check(content: bytes) -> Team:
         made = msgspec.json.decode(content, type=Team)
         raw = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise _refused(f"it is none of this version ({type(problem).__name__})") from problem
+        raise _refused(f"its fields differ from this version's ({type(problem).__name__})") from problem
     for place, value in _tokens(raw, "$"):
         if (why := _why_not(place, value)) is not None:
             raise _refused(f"{place} {why}")
     if encode(made) != content:
-        raise _refused("it is written otherwise than this program does, where a text could hide")
+        raise _refused("its JSON differs from what this program writes, so it could hide a text")
     if any(cell.sessions < FEWEST for cell in made.cells) or any(spread.n < FEWEST for spread in made.spreads):
         raise _refused(f"a figure rests on fewer than {FEWEST} sessions")
     if any(0 < n < FEWEST for cell in made.cells for n in cell.outcomes.values()):
-        raise _refused(f"an outcome of fewer than {FEWEST} sessions stands in it")
+        raise _refused(f"it shows an outcome of fewer than {FEWEST} sessions")
     proof = made.proof
     if (proof.vocabulary, proof.words, (proof.strings, proof.numbers)) != (
         vocabulary_hash(), len(vocabulary()), _counted(made),
     ):  # fmt: skip
-        raise _refused("its proof is of another file, or of another version's vocabulary")
+        raise _refused("its checksums are of another file, or of another version")
     return made
 
 
 def _refused(why: str) -> ExportError:
-    return ExportError(f"This is no team export without text: {why}.", "Do not share it. Export it again.")
+    return ExportError(f"This team export may contain text of sessions: {why}.", "Do not share it. Export it again.")
 
 
 def _why_not(place: str, value: Any) -> str | None:

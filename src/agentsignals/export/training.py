@@ -499,7 +499,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
     if not made.examples:
         target.unlink()
         target.parent.rmdir()
-        raise ExportError(f"No session makes an example of the kind {made.kind!r}.", "; ".join(made.reasons))
+        raise ExportError(f"No session yields a training example of the kind {made.kind!r}.", "; ".join(made.reasons))
     card = training_card(made, choice, sources_of(store, made.session_ids))
     private_files.write(folder / "README.md", redactor.plain(card) if redactor else card, "replace")
     done.files, done.sessions, done.loses = 2, sum(made.agents.values()), list(LOSES)

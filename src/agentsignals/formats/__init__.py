@@ -586,7 +586,7 @@ def identify(head: Head, last: bool = True) -> tuple[Format, Claim] | None:
                 claimed.append((candidate, valid_claim(claim)))
     if len(claimed) > 1:
         names = " and ".join(f.name for f, _ in claimed)
-        raise AmbiguousFormat(f"{head.path} is claimed by {names}.", "Name the right one with --format.")
+        raise AmbiguousFormat(f"Several log formats fit {head.path}: {names}.", "Name the right one with --format.")
     return claimed[0] if claimed else None
 
 

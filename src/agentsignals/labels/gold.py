@@ -115,9 +115,9 @@ def read(path: Path | str, task: Task, column: str | None = None, *, unlabelled:
         frequent = ", ".join(f"{value!r} {count} times" for value, count in unknown.most_common(5))
         (better, fitting_there) = elsewhere.most_common(1)[0] if elsewhere else ("", 0)
         raise UsageError(
-            f"Of {n} labels in {Path(path).name} {n_unknown} are none of {', '.join(task.values) or 'its numbers'}"
-            f" ({task.name}): {frequent}.",
-            f"Name the column that has them: --column {better}."
+            f"{n_unknown} of {n} labels in {Path(path).name} are not labels of {task.name}"
+            f" ({', '.join(task.values) or 'numbers'}), for example {frequent}.",
+            f"Name the column that has these labels: --column {better}."
             if fitting_there > n - n_unknown
             else "Name another column with --column, or rename the classes in the file.",
         )
@@ -298,7 +298,7 @@ class GoldFile:
             standing = before.get("label") or ""
             if standing not in (seen, row.label):
                 raise LabelledMeanwhile(
-                    f"It was labelled {standing} meanwhile, in another page or program: that stands.",
+                    f"Another page or program labelled this item {standing} meanwhile. That label was kept.",
                     "Label it again to replace it.",
                 )
             made = {"session_id": row.session_id, "turn": row.turn, "label": row.label}
@@ -322,7 +322,7 @@ class GoldFile:
         except (OSError, StoreError) as problem:
             cause = problem if isinstance(problem, OSError) else problem.__cause__
             why = (cause.strerror if isinstance(cause, OSError) else None) or "another program is writing it"
-            raise SourceError(f"{self.path} can't be written: {why}.", "It was not changed.") from problem
+            raise SourceError(f"{self.path} can't be written: {why}.", "It is unchanged. Try again.") from problem
 
     def _lines(self) -> list[bytes]:
         try:

@@ -121,7 +121,7 @@ def prompting(  # noqa: PLR0913  (what a person can set at the command line)
 ) -> Prompting:
     """The settings as a person gives them. `examples`: a gold file. UsageError for what makes no sense."""
     if answers is not None and not 1 <= answers <= MOST_ANSWERS:
-        raise UsageError(f"--answers {answers} is not within 1 and {MOST_ANSWERS}.", "Give a number in this range.")
+        raise UsageError(f"--answers {answers} is out of range.", f"Give a number from 1 to {MOST_ANSWERS}.")
     drawn = examples_of(task, gold.read(examples, task, column).rows, mask) if examples is not None else ()
     return Prompting(examples=drawn, label_first=label_first, answers=answers or 1)
 
@@ -137,7 +137,7 @@ def examples_of(task: Task, rows: list[GoldRow], mask: Mask) -> tuple[Example, .
     drawn = [row for name in task.values for row in [row for row in fit if row.label == name][:PER_CLASS]]
     if not drawn:
         raise UsageError(
-            "The file has no labelled message that could be an example.",
+            "The --examples file has no labelled message that could be an example.",
             f"Rows need a text of at least {LEAST_CHARS} characters, a turn and a label.",
         )
     chance.shuffle(drawn)

@@ -413,7 +413,7 @@ def versioned(task: Task, by: Labeller, prompting: Prompting) -> str:
     """The version of a labeller's labels. UsageError where it reads no prompt that could be another."""
     version = by.version(task)
     if prompting.suffix and version != task.prompt_hash:
-        raise UsageError(f"{by.name} is no language model.", "Leave out --examples, --label-first and --answers.")
+        raise UsageError(f"{by.name} is not a language model.", "Leave out --examples, --label-first and --answers.")
     return version + prompting.suffix
 
 

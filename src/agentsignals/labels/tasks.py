@@ -227,12 +227,12 @@ def is_strict(text: str) -> bool:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     parsed = dict(pairs)
     if len(parsed) < len(pairs):
-        raise ValueError("a field stands twice")
+        raise ValueError("a field occurs twice")
     return parsed
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not valid JSON")
 
 
 _OBJECT = json.JSONDecoder(strict=False, object_pairs_hook=_unique, parse_constant=_no_number)

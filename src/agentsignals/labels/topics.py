@@ -287,16 +287,16 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
     n_prompts, kept = kept_prompts(store, where)
     if len(kept.prompts) < FEWEST:
         raise LabelError(
-            f"{len(kept.prompts):,} prompts have words enough for a topic; {FEWEST} are needed.",
+            f"{len(kept.prompts):,} prompts have enough words to be grouped into topics; {FEWEST} are needed.",
             f"Left out: {', '.join(f'{n:,} {reason}' for reason, n in kept.left_out.most_common())}."
             if kept.left_out
-            else "Take more sessions in.",
+            else "Analyze more sessions.",
         )
     spec = store.manifest.embedder if embedder is None else embedder
     made = clustered(store, [prompt.text for prompt in kept.prompts], spec, seed, tell, method=method)
     if isinstance(made, Absent):
-        reason, advice = _MISSING.get(made.detail or "", (made.detail, "Take more sessions in."))
-        raise LabelError(f"There are no topics: {reason}.", advice.format(install_command("topics")))
+        reason, advice = _MISSING.get(made.detail or "", (made.detail, "Analyze more sessions."))
+        raise LabelError(f"No topics were found: {reason}.", advice.format(install_command("topics")))
     prompts = kept.prompts
     members: list[list[Prompt]] = [[] for _ in range(made.count)]
     """By topic, those that fit best first."""
@@ -344,7 +344,7 @@ _MISSING = {
     grouping.MISSING.detail: ("NumPy is not installed", "Install it: {}"),
     grouping.UMAP_MISSING.detail: (
         "umap-learn is not installed",
-        f"Install it: {{}}. Or leave --method out: {K_MEANS} needs NumPy alone.",
+        f"Install it: {{}}. Or leave --method out: {K_MEANS} only needs NumPy.",
     ),
 }
 

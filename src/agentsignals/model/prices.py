@@ -388,7 +388,7 @@ def _parsed(text: bytes, name: str) -> OwnPrices:
     for model, own in file.models.items():
         direct = Rate(**{each: getattr(own, each) for each in Rate.__struct_fields__})
         if own.rates and direct != Rate():
-            raise PriceError(f"{name}: {model} has `rates` and prices outside.", "Put all prices into `rates`.")
+            raise PriceError(f"{name}: {model} has prices in and outside of `rates`.", "Put all into `rates`.")
         rates = own.rates or [direct]
         for rate in rates:
             _check(rate, f"{name}: {model}")

@@ -130,7 +130,7 @@ class Registry(Generic[Unit]):
             if taken is not place:
                 raise NameCollision(
                     f"Two units of the kind {self.kind} are named {entry.name!r}: {taken} and {place}.",
-                    "Remove one of the packages, or have it renamed.",
+                    "Remove or rename one of the packages.",
                 )
         return places
 

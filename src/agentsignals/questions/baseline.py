@@ -218,11 +218,11 @@ def decode(data: bytes, name: str) -> Baseline:
     """Decode a baseline file from elsewhere. BaselineError if it is not valid."""
     hint = "Run `agentsignals export --to baseline -o FILE.json` to write one."
     if len(data) > _MOST_BYTES:
-        raise BaselineError(f"{name} is not a baseline: it has {len(data):,} bytes.", hint)
+        raise BaselineError(f"{name} is not a baseline: it has {len(data):,} bytes; {_MOST_BYTES:,} are allowed.", hint)
     try:
         baseline = msgspec.json.decode(data, type=Baseline)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise BaselineError(f"{name} is not a baseline: {problem}.", hint) from problem
+        raise BaselineError(f"{name} is not a baseline file: {problem}.", hint) from problem
     if baseline.form != FORM:
         raise BaselineError(f"{name} has baseline format {baseline.form}; this version reads format {FORM}.", hint)
     first_turns = {f"{a}+" if b == inf else f"{a}" for a, b in bands()}
@@ -239,7 +239,7 @@ def decode(data: bytes, name: str) -> Baseline:
     }
     for wrong, holds in impossible.items():
         if holds:
-            raise BaselineError(f"{name} is not a baseline: {wrong}.", hint)
+            raise BaselineError(f"{name} is not a baseline file: {wrong}.", hint)
     return baseline
 
 

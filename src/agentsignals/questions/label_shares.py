@@ -152,10 +152,10 @@ def rules_recall_text() -> str:
         if figure.value == NONE and figure.truth != "planted cases" and figure.recall is not None:
             object_, missed = figure.n - figure.true, figure.named - round(figure.recall * figure.true)
             right = object_ - missed
-            recalls.append(f"{share_text(right / object_, wilson(right, object_))} (n {object_})")
+            recalls.append(f"{share_text(right / object_, wilson(right, object_))} of {object_}")
             hits, named = hits + right, named + figure.n - figure.named
     right_in = share_text(hits / named, wilson(hits, named))
-    return f"rules: recall {', '.join(recalls)} against a reader's labels, precision {right_in}"
+    return f"word rules: recall {' and '.join(recalls)} prompts a language model calls pushback, precision {right_in}"
 
 
 def calibration_of(labeller: str, task: str) -> dict[str, float]:
@@ -277,7 +277,7 @@ def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they ar
         parts = [(session_id, float(flag), 1.0) for (session_id, _), flag in flagged.items()]
         return count(flags if flagged else None, len(flagged), evidence=parts).finding(
             name,
-            f"{title}, by word rules",
+            f"{title} (found by word rules)",
             of,
             f"lower bound: {rules_recall_text()}",
             unit="prompts",
@@ -293,7 +293,7 @@ def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they ar
         share = probable_share(share, sample.share(chances), chances, labeller, errors[NONE])
     else:
         share = as_labelled(share, labeller)
-    beside = f"the rules flag {flags:,} of {len(flagged):,}"
+    beside = f"word rules find {flags:,} of {len(flagged):,}"
     notes = inputs.noted("; ".join(part for part in (note, beside) if part), (PUSHBACK,))
     return share.finding(name, title, of, notes, validation=validation_of(labeller, _TASK))
 

@@ -351,7 +351,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object; ValueError if a name occurs twice, since a parsed object would hide one."""
     parsed = dict(pairs)
     if len(parsed) < len(pairs):
-        raise ValueError("a name stands twice")
+        raise ValueError("a name occurs twice")
     return parsed
 
 

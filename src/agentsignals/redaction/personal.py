@@ -226,7 +226,7 @@ class Pseudonyms:
     def __init__(self, key: bytes) -> None:
         """A key of another length is a ValueError: an empty one would be none."""
         if len(key) != KEY_BYTES:
-            raise ValueError(f"a key of pseudonyms has {KEY_BYTES} bytes, not {len(key)}")
+            raise ValueError(f"the key that pseudonyms are made with has {len(key)} bytes; it must have {KEY_BYTES}")
         self._key = key
 
     def mask(self, kind: str, value: str) -> str:

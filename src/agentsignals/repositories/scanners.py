@@ -194,7 +194,7 @@ class Program:
             found = list(reader(msgspec.json.decode(output)))
         except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as unlike:
             raise ScanError(
-                f"The output of {self.id} is not understood: {unlike!r}.", "Its version may be too new."
+                f"The output of the scanner {self.id} is not understood: {unlike!r}.", "Install an older version of it."
             ) from None
         for name, finding in found:
             if (at := names.get(name)) is not None:
@@ -213,13 +213,13 @@ class Program:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise ScanError(f"{name} took more than {_SECONDS} s.", "Scan with fewer rules.") from None
+            raise ScanError(f"The scanner {name} took more than {_SECONDS} s.", "Scan with fewer rules.") from None
         except OSError as problem:
-            raise ScanError(f"{name} can't be run: {problem.strerror}.", "Install it again.") from None
+            raise ScanError(f"The scanner {name} can't be run: {problem.strerror}.", "Install it again.") from None
         if done.returncode not in accepted:
             told = done.stderr.decode("utf-8", "replace")[-300:]
             message = "".join(c if c.isprintable() else " " for c in told).strip()
-            raise ScanError(f"{name} failed: {message or done.returncode}", "Run it on its own to see why.")
+            raise ScanError(f"{name} failed: {message or f'exit code {done.returncode}'}", "Run it alone to see why.")
         return done.stdout
 
 

@@ -125,7 +125,7 @@ def signal(  # noqa: PLR0913  (a declaration is a record)
         for other in DECLARED.values():
             if other.name == name or other.path == path:
                 both = f"{other.path} in {other.function.__module__} and {path} in {function.__module__}"
-                raise NameCollision(f"Two signals have one name, {name}: {both}.", "Rename one.")
+                raise NameCollision(f"Two signals have the same name, {name}: {both}.", "Rename one.")
         text, *sections = re.split(r"^\s*(Pitfalls|Why): ", doc or function.__doc__ or "", flags=re.MULTILINE)
         paragraphs = {head: " ".join(body.split()) for head, body in zip(sections[::2], sections[1::2], strict=True)}
         meaning, _, computation = (" ".join(part.split()) for part in text.partition("\n\n"))

@@ -169,17 +169,17 @@ def _fetched(address: str, ref: str, cache_key: str, wanted: Sequence[str], *opt
     """Fetch wanted refs into the cache. Returns its folder, and whether the server answered; else it is as before."""
     if not address.startswith(tuple(f"{p}://" for p in _PROTOCOLS)):
         raise SourceError(
-            f"{address!r} is not supported. Use {', '.join(_PROTOCOLS)}.",
-            "Write user@host:owner/name as ssh://user@host/owner/name.",
+            f"The repository address {address!r} does not begin with {', '.join(f'{p}://' for p in _PROTOCOLS)}.",
+            "For example, write user@host:owner/name as ssh://user@host/owner/name.",
         )
     parts = urlsplit(address)
     if parts.password is not None:
         raise SourceError(
-            "The address holds a password, which would be kept with the data.",
+            "The repository address contains a password, which would be stored with the data.",
             "Remove it; git asks your credential helper.",
         )
     if (parts.hostname or "").startswith("-") or any(not c.isprintable() for c in address):
-        raise SourceError(f"{address!r} is not an address.", _HINT)
+        raise SourceError(f"{address!r} is not the address of a Git repository.", _HINT)
     if ref and not _REF.fullmatch(ref):
         raise SourceError(
             f"{ref!r} is not the name of a Git ref.", "Name a branch, or a whole ref: refs/entire/checkpoints/v1."
@@ -207,7 +207,7 @@ def _fetched(address: str, ref: str, cache_key: str, wanted: Sequence[str], *opt
                 raise
     except GitError as failed:
         if not is_cached or not objects.refs(str(folder)):
-            raise SourceError(f"{address!r} can't be read: {failed}.", _HINT) from None
+            raise SourceError(f"The repository {address!r} can't be read: {failed}.", _HINT) from None
         return str(folder), False
     return str(folder), True
 
@@ -345,7 +345,7 @@ def _chosen(repository: Repository) -> list[tuple[str, str]]:
         if named:
             return named
     raise SourceError(
-        f"{repository.name!r} has no ref {ref!r}.",
+        f"The repository {repository.name!r} has no branch or ref {ref!r}.",
         f"It has {', '.join(sorted(name for name, _ in refs)[:8]) or 'none'}{' …' if len(refs) > 8 else ''}.",
     )
 

@@ -160,7 +160,7 @@ def dataset_listing(name: str, revision: str) -> tuple[Listing, bool]:
     if cached is not None and (is_offline() or _OID.fullmatch(revision)):
         return cached, True
     if is_offline():
-        raise SourceError(f"{name!r} is not downloaded yet, and HF_HUB_OFFLINE is set.", "Run once without it.")
+        raise SourceError(f"The dataset {name!r} is not downloaded, and HF_HUB_OFFLINE is set.", "Unset it.")
     api = _hub().HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None)
     try:
         commit = str(api.dataset_info(name, revision=revision, expand=["sha"]).sha)
@@ -173,7 +173,7 @@ def dataset_listing(name: str, revision: str) -> tuple[Listing, bool]:
     except _failures() as problem:
         if type(problem).__name__ == "RevisionNotFoundError":
             raise SourceError(
-                f"{name!r} has no revision {revision!r}.", "Name a branch, a tag or a commit: hub:OWNER/NAME@REV."
+                f"The dataset {name!r} has no revision {revision!r}.", "Name a branch, a tag or a commit."
             ) from problem
         if _status(problem) in (401, 403, 404):
             raise SourceError(
@@ -182,7 +182,7 @@ def dataset_listing(name: str, revision: str) -> tuple[Listing, bool]:
             ) from problem
         if cached is not None:
             return cached, False
-        raise SourceError(f"{name!r} can't be listed: {_first_line(problem)}.", _HINT) from problem
+        raise SourceError(f"The dataset {name!r} can't be listed: {_first_line(problem)}.", _HINT) from problem
     fresh = Listing(name, revision, commit, files)
     try:
         private_files.make_folder(kept.parent)
@@ -191,7 +191,7 @@ def dataset_listing(name: str, revision: str) -> tuple[Listing, bool]:
         draft.replace(kept)
     except OSError as problem:
         raise SourceError(
-            f"{cache_folder()} can't be written: {problem.strerror}.", "Free some space there."
+            f"The download cache {cache_folder()} can't be written: {problem.strerror}.", "Free some space there."
         ) from problem
     return fresh, True
 
@@ -229,7 +229,7 @@ def fetch_file(name: str, commit: str, held: DatasetFile) -> Path:
 def search_datasets(tags: list[str], words: str | None = None, owner: str | None = None) -> Iterator[DataSet]:
     """Yield data sets with all these tags, most downloaded first. SourceError if the Hub can't be asked."""
     if is_offline():
-        raise SourceError("HF_HUB_OFFLINE is set, so the Hub cannot be searched.", "Unset it.")
+        raise SourceError("HF_HUB_OFFLINE is set, so the Hub cannot be searched.", "Unset HF_HUB_OFFLINE.")
     api = _hub().HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None)
     try:
         for info in api.list_datasets(filter=tags, search=words, author=owner, sort="downloads", expand=_EXPANDED):
@@ -359,7 +359,7 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
     if not fetched:
         pattern = f" like {wanted.pattern!r}" if wanted.pattern else " that may hold traces"
         shown = ", ".join(f.path for f in listing.files[:6]) or "nothing"
-        raise SourceError(f"{wanted.name!r} contains no file{pattern}.", f"It contains {shown}.")
+        raise SourceError(f"The dataset {wanted.name!r} contains no file{pattern}.", f"It contains {shown}.")
     trouble = [] if of_now else [Unreadable(f"hub:{wanted.name}@{wanted.revision}", spec, "fetch_failed")]
     passed = (_raw(wanted, listing, f, f"{_NOT_FETCHED}{f.oid}", f.bytes) for f in others)
     return itertools.chain(trouble, passed, _files(wanted, listing, fetched))
@@ -375,7 +375,7 @@ def folder_of(spec: str, patterns: Iterable[str]) -> Path:
     chosen = [f for f in listing.files if any(PurePosixPath(f.path).match(pattern) for pattern in named)]
     for held, here in _fetched(listing, [f for f in chosen if is_safe(f.path)]):
         if isinstance(here, str):
-            raise SourceError(f"{held.path} of {wanted.name} can't be had: {here.replace('_', ' ')}.", _HINT)
+            raise SourceError(f"{held.path} of {wanted.name} can't be fetched: {here.replace('_', ' ')}.", _HINT)
         if not (link := folder / held.path).exists():  # the content lies in another data set
             private_files.make_folder(link.parent)
             link.symlink_to(here)

@@ -136,7 +136,7 @@ class Remote(_Model):
         url = url.rstrip("/")
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or not model:
-            raise UsageError(f"{named!r} is not an embedding server.", "Write openai:MODEL@http://HOST:PORT/v1.")
+            raise UsageError(f"The embedder {named!r} names no server.", "Write openai:MODEL@http://HOST:PORT/v1.")
         self.leaves = not is_local(parts.hostname)
         self._redacts = self.leaves or bool(forced)
         self.id = f"openai:{model}@{parts.hostname}{parts.path}{'+redacted' if self._redacts else ''}"
@@ -173,7 +173,7 @@ class Remote(_Model):
                 return self._once(body, len(texts))
             except Refused as problem:
                 raise EmbedderError(
-                    f"{self._url} refused: {problem}", f"Check the model's name, the address and ${KEY_VARIABLE}."
+                    f"The server {self._url} refused: {problem}", f"Check the model, the address and ${KEY_VARIABLE}."
                 ) from problem
             except Busy as problem:
                 if tried == TRIES:
@@ -266,7 +266,7 @@ class Cache:
             return self._db.execute(query, values).fetchall()
         except sqlite3.OperationalError as problem:
             raise StoreError(
-                f"Cannot read {self._path}: {problem}.",
+                f"The embeddings {self._path} can't be read: {problem}.",
                 "Another run may be writing it. Try again when it has finished.",
             ) from problem
         except sqlite3.DatabaseError:
@@ -281,8 +281,8 @@ class Cache:
                 self._db.executemany(query, rows)
         except sqlite3.DatabaseError as problem:
             raise StoreError(
-                f"{self._path} can't be written: {problem}.",
-                "Free some space, or let this user write there. The file can be deleted: what it keeps is made again.",
+                f"The embeddings {self._path} can't be written: {problem}.",
+                "Free some space, or let this user write there. The file can be deleted: embeddings are recomputed.",
             ) from problem
 
     def put(self, vectors: dict[str, Vector]) -> None:

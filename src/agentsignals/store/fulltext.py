@@ -401,7 +401,7 @@ def _asked(store: Store, shard: str, ask: Callable[[sqlite3.Connection], _Answer
             return ask(database)
     except sqlite3.DatabaseError as problem:
         raise StoreError(
-            f"The index of {store.folder} can't be read: {problem}.",
+            f"The search index of the store {store.folder} can't be read: {problem}.",
             f"Remove {store.folder / FOLDER}; it is built again.",
         ) from problem
 

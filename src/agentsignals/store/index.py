@@ -453,7 +453,7 @@ class Manifest:
                 now = _state_in(database)
                 if now.mark != self.mark or now.purged > self.generation:
                     raise StoreError(
-                        f"The store {self.folder} was replaced by another run since it was opened.", "Open it again."
+                        f"Another run replaced the store {self.folder} while it was open.", "Open it again."
                     )
                 return database.execute(sql, {"generation": self.generation, **values}).fetchall()
         except UnicodeEncodeError:  # half of a surrogate pair, which no text of the index has

@@ -54,8 +54,8 @@ _WIDE = {
 }
 """Level and keys of the views with a column a signal."""
 _OF_SIGNALS = frozenset(("signals", *_WIDE))
-NO_FINDINGS = "The findings of the store as it now is are not computed."
-FIND = "`agentsignals findings`, or agentsignals.find(store) for each context, computes and keeps them."
+NO_FINDINGS = "The findings of this store are not computed, or the store has changed since."
+FIND = "Run `agentsignals findings`, or agentsignals.find(store) for each context."
 NAMES = (*tables.NAMES, *tables.OF_REPOSITORIES, *_WIDE, "findings")
 
 
@@ -156,7 +156,7 @@ def parse_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
     functions read files or secrets. So each node of DuckDB's parse tree must be on a list.
     """
     if "\0" in query or any("\ud800" <= c <= "\udfff" for c in query):
-        raise QueryError("The query has a character in it that no text has: NUL, or half of a surrogate pair.", _HINT)
+        raise QueryError("The query contains an invalid character: NUL, or half of a surrogate pair.", _HINT)
     tree = _tree(connection, query)
     explained = _EXPLAIN.match(query) if tree is None else None
     if explained is not None:
@@ -165,7 +165,7 @@ def parse_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
         query = query[explained.end() :]
         tree = _tree(connection, query)
     if tree is None:
-        raise QueryError("The store is read only, and this is no SELECT.", _HINT)
+        raise QueryError("Queries can only read the store, and this is not a SELECT.", _HINT)
     if len(tree) != 1:
         raise QueryError(f"The query has {len(tree)} statements.", "Give one SELECT at a time.")
     parts = list(inner_nodes(tree))
@@ -207,7 +207,7 @@ def _check(parts: list[dict[str, Any]], tables: Collection[str] | None) -> None:
         if not isinstance(kind, str):
             continue
         if kind.endswith("_NODE") and kind not in _NODES:
-            raise QueryError(f"The store is read only; this has a part that writes ({kind}).", _HINT)
+            raise QueryError(f"Queries can only read the store, and a part of this one may write ({kind}).", _HINT)
         if kind == "TABLE_FUNCTION":
             function = part.get("function") or {}
             name = str(function.get("function_name", "")).lower()

@@ -332,7 +332,7 @@ class LocalCopy:
         is_hidden = any(not f or f.startswith(".") for f in folders) or (name.startswith(".") and name != RETIRED)
         if is_hidden or not name or "\\" in path or not path.isprintable():
             raise StoreError(
-                f"{address} names a file that is not part of a store: {path!r}.",
+                f"The store {address} lists a file that does not belong in a store: {path!r}.",
                 "Choose another store with --store s3://BUCKET/PREFIX.",
             )
         with closing(network.s3_client().get_object(**self._place(f"blobs/{entry.digest}"))["Body"]) as body:

@@ -230,7 +230,7 @@ def _kept_or_passing() -> bytes:
         import logging  # noqa: PLC0415  (no run needs it otherwise)
 
         logging.getLogger("agentsignals").warning(
-            "agentsignals: pseudonyms are of this run alone, the next one's differ: no key is kept, %r", str(problem)
+            "agentsignals: pseudonyms are for this run only, the next run's differ: no key is kept, %r", str(problem)
         )
         return token_bytes(KEY_BYTES)
 
@@ -243,5 +243,5 @@ def _read_key(path: Path) -> bytes:
                 os.fchmod(file.fileno(), 0o600)
         key = file.read(KEY_BYTES + 1)
     if len(key) != KEY_BYTES:
-        raise OSError(f"{path} has no key of {KEY_BYTES} bytes")
+        raise OSError(f"{path} does not hold a key of {KEY_BYTES} bytes; delete it to get a new one")
     return key

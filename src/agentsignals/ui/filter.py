@@ -486,7 +486,7 @@ def behind(store: Store, key: str) -> Behind:
     name, _, figure = rest.partition(":")
     name, _, context = name.partition("@")
     if form != "study" or name not in studies() or not figure:
-        raise UsageError(f"{key[:200]!r} is not the key of a number on this page.", f"Keys have the form {FORMS}.")
+        raise UsageError(f"{key[:200]!r} does not name a number on this page.", f"Keys have the form {FORMS}.")
     return _of_study(store, name, figure, _context(store, context))
 
 

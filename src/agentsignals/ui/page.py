@@ -248,13 +248,13 @@ class Notes:
                 tail -= 1
             for at, (part, key) in enumerate(zip(parts, keys, strict=True)):
                 if key in self._seen and (at >= tail or _ON_ITS_OWN.search(part)):
-                    again = Markup('<a class="note-again" href="#note-{}" title="{}">{}</a>')
+                    again = Markup('<a class="note-again" href="#note-{}" title="{}">[{}]</a>')
                     marks.append(again.format(self._seen[key], part, self._seen[key]))
                 elif key in self._seen or len(key.split()) < _LONG:
                     made.append(with_code(part))
                 else:
                     n = self._seen[key] = len(self._seen) + 1
-                    made.append(Markup('<span id="note-{}">{}</span><sup>{}</sup>').format(n, with_code(part), n))
+                    made.append(Markup('<span id="note-{}">{}</span><sup>[{}]</sup>').format(n, with_code(part), n))
         return Markup(" ").join([Markup("; ").join(made), *marks])
 
 

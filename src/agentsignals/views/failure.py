@@ -234,7 +234,7 @@ def _no_call(case: Case) -> str:
 
 @_rule(
     "gave_up",
-    "The agent ended by itself and handed in no fix: no change, or none of anything that was there before.",
+    "The agent ended by itself without a fix: no change, no change to existing code, or no answer.",
     "the patch; that only new files are no fix, the gold patch",
 )
 def _gave_up(case: Case) -> str:

@@ -337,7 +337,7 @@ REDACT = "#redact"
 def redacting(spec: str | None) -> str:
     """Return the embedder with texts redacted also for a server on this machine. UsageError where it asks none."""
     if spec is None or parsed(spec)[0] != "openai":
-        raise UsageError("--redact works only with an embedder on a server.", "Add --embedder openai:MODEL@URL.")
+        raise UsageError("--redact only works with an embedder on a server.", "Add --embedder openai:MODEL@URL.")
     return spec if REDACT in spec else f"{spec}{'' if '@' in spec else '@'}{REDACT}"
 
 

@@ -456,7 +456,7 @@ def drive(search: Search, began: Callable[[Run], None] = lambda run: None) -> No
                 last = f", saying: {words[-_LAST_CHARS:]}" if (words := stderr.strip()) else "."
                 raise TuningError(
                     f"The last {silent} runs left no outcome: {'; '.join(result.without)}."
-                    f" It ended with {run.exit_code}{last}",
+                    f" The last command ended with exit code {run.exit_code}{last}",
                     f"Look at the files in {search.place(run)}. Repeat the command to continue from here.",
                 )
 

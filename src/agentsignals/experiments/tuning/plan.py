@@ -139,9 +139,9 @@ def check(plan: Plan) -> None:
                 f"The default of the setting {name} is not among its values.", f"Use one of {', '.join(texts)}."
             )
     if odd := sorted(plan.default.keys() - plan.knobs.keys()) + sorted(plan.recorded_as.keys() - plan.knobs.keys()):
-        raise UsageError(f"{odd[0]!r} is not in [knobs].", f"It has {', '.join(plan.knobs)}.")
+        raise UsageError(f"{odd[0]!r} is not in the plan's [knobs].", f"[knobs] has {', '.join(plan.knobs)}.")
     if not 2 <= (n := prod(len(values) for values in plan.knobs.values())) <= MOST_CANDIDATES:
-        raise UsageError(f"[knobs] has {n:,} combinations of values.", f"Allowed are 2 to {MOST_CANDIDATES:,}.")
+        raise UsageError(f"The plan's [knobs] have {n:,} combinations.", f"Allowed are 2 to {MOST_CANDIDATES:,}.")
     # Each placeholder must exist, each knob must be used, and no value may look like an option.
     if not plan.command or _PLACE.search(plan.command[0]):
         raise UsageError("The plan's command does not begin with a program.", "Write the program's name first.")
@@ -150,17 +150,17 @@ def check(plan: Plan) -> None:
     known_names = {*plan.knobs, *_OURS}
     if odd := sorted(used - known_names):
         raise UsageError(
-            f"{{{odd[0]}}} in the command is not in [knobs].", f"Use one of: {', '.join(sorted(known_names))}."
+            f"{{{odd[0]}}} in the plan's command is not in [knobs].", f"Use one of: {', '.join(sorted(known_names))}."
         )
     if missing := sorted(known_names - used):
         raise UsageError(
-            f"{{{missing[0]}}} is used neither in the command nor in its environment.",
+            f"The plan uses {{{missing[0]}}} neither in its command nor in its environment.",
             "Add it, or it has no effect. {run} is the run's output folder, {task} its task.",
         )
     if bad := [t for t in templates if "\0" in t] or [n for n in plan.environment if not _NAME.fullmatch(n)]:
         raise UsageError(
-            f"{bad[0]!r} can't be given to a command.",
-            "Remove NUL characters. Names of variables have letters, digits and _.",
+            f"The plan's command or environment has {bad[0]!r}, which no command accepts.",
+            "Remove NUL characters. Names of environment variables have only letters, digits and _.",
         )
     options: dict[str, list[Any]] = {"task": [*plan.tasks, *plan.held_out], **plan.knobs}
     for word in plan.command:
@@ -168,14 +168,14 @@ def check(plan: Plan) -> None:
         for value in options.get(opening[1], []) if opening else ():
             if isinstance(value, str) and value.startswith("-"):
                 raise UsageError(
-                    f"The value {value!r} would be read as an option of the command.",
-                    f"Write it into one word: --option={word}.",
+                    f"The command would read the value {value!r} as an option, because it starts with -.",
+                    f"Join the option and its value in the plan's command: --option={word}.",
                 )
     tasks, held_out = plan.parted()
     if not tasks or len({*tasks, *held_out}) < len(tasks) + len(held_out):
         raise UsageError(
-            f"The plan has {len(tasks)} tasks to search on, which is too few, or names one twice.",
-            "Name each once. Tasks in held_out must not be in tasks.",
+            f"The plan has {len(tasks)} tasks to search on, which is too few, or names a task twice.",
+            "Name each task once, in tasks or in held_out.",
         )
     if any("\0" in task for task in (*tasks, *held_out)):
         raise UsageError("The name of a task contains a NUL character.", "Remove it: no command accepts one.")
@@ -188,9 +188,9 @@ def check(plan: Plan) -> None:
     limits = {"budget.cost_usd": plan.budget.cost_usd, "budget.wall_time_s": plan.budget.wall_time_s}
     for name, limit in (limits | {"timeout_s": plan.timeout_s}).items():
         if limit is not None and not (isfinite(limit) and limit > 0):
-            raise UsageError(f"{name} is {limit}.", "Use a number above 0.")
+            raise UsageError(f"{name} in the plan is {limit}.", "Use a number above 0.")
     if not outcome_rule(plan.outcome).yes_or_no:
-        raise UsageError(f"The outcome {plan.outcome!r} is a number, not yes or no.", f"Write {plan.outcome}>=NUMBER.")
+        raise UsageError(f"The plan's outcome {plan.outcome!r} is not yes or no.", f"Write {plan.outcome}>=NUMBER.")
 
 
 def value_text(value: Value) -> str:
@@ -251,12 +251,12 @@ class History:
                 line = decoder.decode(encoded)
             except msgspec.DecodeError as problem:
                 raise StoreError(
-                    f"Line {number} of {self.path} is no record of a search: {problem}",
+                    f"Line {number} of {self.path} does not record a run of this search: {problem}",
                     "Use another folder with --out.",
                 ) from problem
             if isinstance(line, _Begun) and line.plan != plan.digest():
                 raise UsageError(
-                    f"{folder} contains the search of another plan.",
+                    f"{folder} contains the runs of another plan.",
                     "Name another folder with --out; only the budget may change during a search.",
                 )
             if isinstance(line, _Asked):

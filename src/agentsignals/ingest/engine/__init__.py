@@ -63,7 +63,7 @@ def smaller_tasks(task: T, smaller: Callable[[T], Sequence[T]]) -> Sequence[T]:
     parts = smaller(task)
     if not parts:
         raise WorkerError(
-            "Worker processes crash, whatever they are given to read.",
+            "Worker processes crash on every file.",
             "Free some memory and run again. Finished work is kept.",
         )
     return parts

@@ -180,7 +180,7 @@ def _serve(tasks: Connection, function: Callable[[Any], Any], parent: int, tells
         except (EOFError, OSError):
             return
         except Exception as problem:  # noqa: BLE001  (what can't be sent is said)
-            tasks.send((False, WorkerError(f"A worker's answer can't be sent: {type(problem).__name__}: {problem}.")))
+            tasks.send((False, WorkerError(f"A worker can't send its result: {type(problem).__name__}: {problem}.")))
 
 
 _PR_SET_PDEATHSIG, _SIGKILL = 1, 9

@@ -55,7 +55,7 @@ class Ray:
                     except ray.exceptions.RayError as problem:
                         cause = getattr(problem, "cause", problem)
                         raise WorkerError(
-                            f"A worker's answer can't be had: {type(cause).__name__}: {cause}."
+                            f"The result of a Ray worker is lost: {type(cause).__name__}: {cause}."
                         ) from problem
                     if not is_done:
                         raise answer

@@ -31,7 +31,7 @@ class Classifier(LocalLabeller):
             model = classifier_of(self.name, task)
             if model is None or (model.task, model.kind) != (task, self.kind):
                 can = f"{model.task} by {model.kind}" if model else ", ".join(shipped_tasks(self.kind))
-                raise UsageError(f"{self.name} can't label {task}.", f"It labels {can}.")
+                raise UsageError(f"The labeller {self.name} can't label {task}.", f"It labels {can}.")
             self._models[task] = model
         return self._models[task]
 

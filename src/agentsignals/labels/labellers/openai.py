@@ -256,7 +256,7 @@ class ChatServer(Labeller):
     ) -> None:
         model, at, addresses = named.partition("@")
         if not model:
-            raise UsageError(f"{named!r} names no model.", "Use openai:MODEL@http://HOST:PORT/v1.")
+            raise UsageError(f"The labeller {named!r} names no model.", "Use openai:MODEL@http://HOST:PORT/v1.")
         self._concurrency = concurrency or CONCURRENCY
         addresses = addresses if at else os.environ.get(URL_VARIABLE) or DEFAULT_URL
         self._servers = ModelServers(addresses, self._concurrency)
@@ -427,7 +427,7 @@ class ChatServer(Labeller):
         except Refused as problem:
             if problem.status in _STOPS_ALL or problem.status < 400:
                 raise LabelError(
-                    f"{server.url} refused: {problem}", f"Check the model's name, the address and ${KEY_VARIABLE}."
+                    f"The server {server.url} refused: {problem}", f"Check the model, the address and ${KEY_VARIABLE}."
                 ) from problem
             raise _Refused(str(problem)) from problem
 

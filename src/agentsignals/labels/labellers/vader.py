@@ -34,7 +34,7 @@ class Vader(LocalLabeller):
 
     def version(self, task: Task) -> str:
         if task.name != TASK:
-            raise UsageError(f"{VADER} cannot label {task.name}.", f"It labels {TASK}.")
+            raise UsageError(f"The labeller {VADER} can't label {task.name}.", f"It labels {TASK}.")
         return f"{VADER}-{release_of('vaderSentiment')}"
 
     def verdicts(self, task: str, messages: list[Question]) -> list[Verdict]:

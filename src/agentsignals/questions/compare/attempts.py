@@ -406,7 +406,7 @@ def candidate_columns(tried: Sequence[Attempt], asked: Sequence[str]) -> list[st
         if missing:
             near = did_you_mean(missing[0], [*SHORT_NAMES, *available(tried)])
             raise UsageError(
-                f"No attempt has a {missing[0]!r}.",
+                f"No attempt records a setting {missing[0]!r}.",
                 f"{near} Available: {', '.join(available(tried))}.".lstrip() if recorded else "",
             )
         return wanted
@@ -616,7 +616,7 @@ def _pattern(text: str) -> re.Pattern[str]:
         parts.append(re.escape(text[at : match.start()]))
         name, glob = match.groups()
         if name in seen:
-            raise UsageError(f"{text!r} names {{{name}}} twice.", _SHAPE)
+            raise UsageError(f"The folder pattern {text!r} names {{{name}}} twice.", _SHAPE)
         seen.update([name] if name else ())
         parts.append(f"(?P<{name}>[^/]+)" if name else _GLOB[glob])
         at = match.end()

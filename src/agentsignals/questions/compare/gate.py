@@ -192,8 +192,8 @@ def parse_condition(condition: str) -> list[Term]:
     """Parse the terms of a condition, all of which must hold. UsageError names the available figures."""
     if len(condition) > _LONGEST:
         raise UsageError(
-            f"A condition of {len(condition):,} characters is too long.",
-            f"Split it: at most {_LONGEST} each.",
+            f"The --fail-if condition has {len(condition):,} characters; {_LONGEST} are allowed.",
+            "Split it into several --fail-if.",
         )
     return [_term(part) for part in re.split(r"\band\b", condition)]
 
@@ -206,23 +206,23 @@ def _term(text: str) -> Term:
     match = _TERM.fullmatch(text)
     begins = match or re.match(r"\s*(?P<name>[A-Za-z_]\w*)", text)
     if begins is not None and begins["name"] not in FIGURES:
-        raise UsageError(*no_such("figure of a condition", begins["name"], [*FIGURES, *_WORDS]))
+        raise UsageError(*no_such("--fail-if figure", begins["name"], [*FIGURES, *_WORDS]))
     if match is None:
-        raise UsageError(f"{text.strip()!r} is not a condition.", _SHAPE)
+        raise UsageError(f"{text.strip()!r} is not a --fail-if condition.", _SHAPE)
     name, part = match["name"], match.groupdict()
     factor, offset = 0.0, float(part["number"] or 0)
     if part["number"] is None:
         if FIGURES[name].of_candidate is None:
             raise UsageError(
-                f"{name!r} already compares with the baseline, which has no value of its own.",
+                f"{name!r} already is a comparison with the baseline, so it can't be compared with it again.",
                 f"Compare it with a number: `{name} {match['sign']} 0.05`.",
             )
         factor = float(part["before"] or 1) * float(part["after"] or 1)
         offset = float(part["offset"] or 0) * (-1 if part["plus"] == "-" else 1)
         if factor <= 0:
-            raise UsageError(f"{text.strip()!r} multiplies the baseline by {factor:g}.", "Use a factor above 0.")
+            raise UsageError(f"--fail-if {text.strip()!r} multiplies the baseline by {factor:g}.", "Use one above 0.")
     if not isfinite(factor) or not isfinite(offset):
-        raise UsageError(f"{text.strip()!r} contains a number that is too large.", _SHAPE)
+        raise UsageError(f"--fail-if {text.strip()!r} contains a number that is too large.", _SHAPE)
     return Term(text.strip(), name, match["sign"], factor, offset)
 
 

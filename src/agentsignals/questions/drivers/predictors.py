@@ -91,7 +91,7 @@ def eligible(outcome: str, keep: Collection[str] = ()) -> tuple[list[str], list[
             paths.append(signal.path)
     if kept:
         raise UsageError(
-            f"{', '.join(sorted(kept))}: not a signal of eval attempts.",
+            f"--keep names {', '.join(sorted(kept))}: not a signal of eval attempts.",
             "Run `agentsignals inventory --context eval` to list them.",
         )
     return paths, excluded

@@ -68,7 +68,7 @@ def agents_study(inputs: Inputs) -> Outcome:
         n=max((row[1] for row in rows), default=0),
         evidence=behind,
         note="Calls per prompt, entropy, events and cost are medians over sessions; shares are pooled. A dash means"
-        f" no value; >= marks a lower bound. Pushback is detected by word rules ({rules_recall_text()}).",
+        f" no value; >= marks a lower bound. Pushback is found by {rules_recall_text()}.",
     )
     low = sum(row["estimated"] is not None for row in inputs.rows["values"])
     note = f"lower bound: output tokens are under-reported in {times(low, 'session')}" if low else ""

@@ -42,7 +42,7 @@ MOST_LISTED = 100
 _UNEVALUATED = "no attempt of this row was evaluated"
 _SPENT: dict[str, tuple[str, str, Kind]] = {
     "cost": ("Cost", "USD", "usd"),
-    "tokens": ("Tokens in and out", "tokens", "tokens"),
+    "tokens": ("Input and output tokens", "tokens", "tokens"),
     "time": ("Time", "seconds", "seconds"),
 }
 _OF_OUTPUT = ("cost", "tokens")
@@ -228,9 +228,7 @@ def _per_solved(key: str, first: list[Row], unasked: dict[str, str]) -> Finding:
     measured = [row for row in first if _is_solved(row) is not None and row[key] is not None]
     solved = sum(row["outcome"] == "solved" for row in measured)
     value = sum(row[key] for row in measured) / solved if solved else None
-    note = (
-        f"including failed attempts; {len(first) - len(measured):,} of {len(first):,} not measured or without a verdict"
-    )
+    note = f"spent on failed attempts, too; {len(first) - len(measured):,} of {len(first):,} not measured or not judged"
     low = sum(bool(row["low"]) for row in measured) if key in _OF_OUTPUT else 0
     if low:
         note += f"; lower bound: {low:,} under-report output tokens"
@@ -238,7 +236,7 @@ def _per_solved(key: str, first: list[Row], unasked: dict[str, str]) -> Finding:
     return count(value, len(measured), kind, evidence=parts).finding(
         f"attempts.{key}_per_solved",
         f"{subject} per solved attempt",
-        "judged attempts without retries",
+        "judged attempts, retries excluded",
         note,
         unit=unit,
         at_least=low > 0,
@@ -261,7 +259,7 @@ MOST_EXAMPLES = 5
 """Examples of each class; the verb's JSON and the page have all."""
 _NEAR = {"line": "a line", "function": "a function", "file": "a file only", "elsewhere": "nothing"}
 _CLASSED = f"FROM signals WHERE signal = '{SIGNAL}' AND absent IS NULL AND coalesce(attempt_index, 0) = 0"
-_FAILED = "attempts without retries that failed or were aborted"
+_FAILED = "failed or aborted attempts, retries excluded"
 
 
 def failures_study(inputs: Inputs) -> Outcome:
@@ -272,7 +270,7 @@ def failures_study(inputs: Inputs) -> Outcome:
         """The query of a figure; no single query leaves out the candidates of whom nothing was evaluated."""
         return "" if made.unevaluated else f"SELECT {figure} {_CLASSED}"
 
-    note = f"of {made.first_attempts:,} attempts without retries; {len(made.listed) - len(first):,} retries failed too"
+    note = f"of {made.first_attempts:,} attempts; {len(made.listed) - len(first):,} retries failed too"
     every = count(made.failed, made.first_attempts, evidence=[(entry.session_id, 1, 1) for entry in first])
     findings = [every.finding("failures.count", title=_FAILED.capitalize(), note=note, sql=again("count(*)"))]
     # A share of each class that there is, in the order of the rules.

@@ -77,7 +77,7 @@ FROM attempts
 WHERE attempt_index > 0 AND outcome IN ('solved', 'failed')
 
 -- finding: attempts.solved
--- title: Attempts that solved their task, without retries
+-- title: Attempts that solved their task, retries excluded
 -- of: attempts where this is known
 -- unit: share of attempts
 -- signals: verification.outcome
@@ -118,11 +118,11 @@ WHERE coalesce(a.attempt_index, 0) = 0 AND outcome IN ('solved', 'failed') AND a
 
 -- chart: attempts.outcomes
 -- title: Attempts: solved, failed or not judged
--- of: attempts without retries
+-- of: attempts, retries excluded
 
 -- chart: attempts.solved
 -- title: Share of attempts solved, by agent, model and data set
--- of: judged attempts without retries
+-- of: judged attempts, retries excluded
 
 -- study: failures
 -- order: 362
@@ -138,7 +138,7 @@ WHERE signal = 'verification.patch_localization' AND value IS NOT NULL
 ORDER BY session_id
 
 -- finding: failures.count
--- of: attempts without retries
+-- of: attempts, retries excluded
 -- unit: attempts
 
 -- table: failures.places
@@ -162,11 +162,11 @@ ORDER BY session_id
 -- table: failures.by_candidate
 -- title: By candidate
 -- columns: candidate:code | class:code | n in this class:count | of failed:count | share:share | ends:share
--- of: attempts without retries that failed or were aborted
+-- of: failed or aborted attempts, retries excluded
 
 -- chart: failures.classes
 -- title: Why attempts failed
--- of: attempts without retries that failed or were aborted
+-- of: failed or aborted attempts, retries excluded
 
 -- study: outcomes
 -- order: 310

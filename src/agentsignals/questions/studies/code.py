@@ -145,9 +145,10 @@ _NO_MODES = (
     "No session records who wrote the committed lines. Run `agentsignals repo attribute REPOSITORY`, or"
     " `agentsignals analyze git:REPOSITORY` if it has checkpoints."
 )
+_AS = {"recorded": "as the data set records it", "replayed": "as computed from the edits"}
 _UNKNOWN = (
-    "A replayed mode is unknown if unexplained lines allow more than one mode. In charts of line shares an unknown"
-    " line counts as half."
+    "A mode computed from the edits is unknown if unexplained lines allow more than one mode. In charts of line"
+    " shares an unknown line counts as half."
 )
 _RECORDED = (
     "Recorded modes come from the collector and under-report agents. In one replayed collection half of the"
@@ -175,7 +176,7 @@ def coding_modes(inputs: Inputs) -> Outcome:
             findings.append(
                 share.finding(
                     f"coding_modes.{'' if source == 'recorded' else 'replayed.'}{mode}",
-                    f"Sessions in mode {NAMES[mode]}, as {source}",
+                    f"Sessions in mode {NAMES[mode]}, {_AS[source]}",
                     _CODING_MODES_OF[source],
                     f"the SWE-chat paper reports {_PUBLISHED[mode]}%" if mode in _PUBLISHED else "",
                     unit="share of sessions",
@@ -183,7 +184,7 @@ def coding_modes(inputs: Inputs) -> Outcome:
                     sql=f"SELECT avg(CAST({of_mode}",
                 )
             )
-            tip = f"{NAMES[mode]} as {source}: {share.words('sessions')}"
+            tip = f"{NAMES[mode]}, {_AS[source]}: {share.words('sessions')}"
             marks.append(share.mark(f"{NAMES[mode]}, {source} ({share.k:,.0f})", tip))
     n = max(sum(row[source] is not None for row in rows) for source in sources)
     charts = [chart("coding_modes.shares", marks, dots("share of sessions"), n=n)]
@@ -246,7 +247,7 @@ def _source_charts(source: CodingModeSource, rows: list[Row], inputs: Inputs) ->
     timed = [(started.get(row["session_id"]), row["session_id"], row) for row in rows]
     percents = [(at, s, row[f"{source}_percent"]) for at, s, row in timed if row[f"{source}_percent"] is not None]
     unknown = f" ({_unknown([row for row in rows if row['lines']])})" if source == "replayed" else ""
-    title, rolling = f"Agent share of committed lines, as {source}{unknown}", f", rolling {WINDOW_DAYS} days"
+    title, rolling = f"Agent share of committed lines, {_AS[source]}{unknown}", f", rolling {WINDOW_DAYS} days"
 
     def matches(mode: str, of: list[Row]) -> list[float]:
         return [float(row[source] == mode) for row in of]
@@ -259,7 +260,7 @@ def _source_charts(source: CodingModeSource, rows: list[Row], inputs: Inputs) ->
             [part for part in timed if part[2][source] is not None],
             shares={NAMES[mode]: partial(matches, mode) for mode in MODES_OF_SOURCE[source]},
             id="coding_modes.over_time",
-            title=f"Coding modes as {source}{rolling}",
+            title=f"Coding modes, {_AS[source]}{rolling}",
             unit="share of sessions",
             kind="share",
             **window,
@@ -627,7 +628,7 @@ def _by_mode_and_measure(
                 f"efficiency.{measure.key}",
                 marks,
                 dots(f"{measure.unit} per {LINES} lines, median", measure.kind),
-                title=f"{measure.title} per {LINES} committed lines, by mode as {source}",
+                title=f"{measure.title} per {LINES} committed lines, by mode, {_AS[source]}",
                 n=len(rows),
                 of=of,
                 note=f"sessions in brackets; {INTERVAL_NOTE}",
@@ -637,7 +638,7 @@ def _by_mode_and_measure(
     return table(
         f"efficiency.{source}",
         shown,
-        title=f"Effort per {LINES} committed lines, by mode as {source}",
+        title=f"Effort per {LINES} committed lines, by mode, {_AS[source]}",
         header=f"measure | mode mode as {source} | n sessions:count | median:figure | ends:figure | q25 p25:figure |"
         " q75 p75:figure | mean:figure | published_median paper's median:figure | published_mean paper's mean:figure",
         n=len(rows),

@@ -175,12 +175,12 @@ ORDER BY session_id
 
 -- finding: survival.alive
 -- title: Committed lines by agents that still exist
--- of: lines in commits of the head's history
+-- of: lines of commits in HEAD's history
 -- unit: share of lines
 
 -- finding: survival.alive.others
 -- title: Other lines of the same commits that still exist
--- of: lines in commits of the head's history
+-- of: lines of commits in HEAD's history
 -- unit: share of lines
 
 -- study: efficiency
@@ -273,7 +273,7 @@ ORDER BY ALL
 
 -- table: survival.by_age
 -- title: Committed lines that still exist, by age of the commit
--- of: lines in commits of the head's history
+-- of: lines of commits in HEAD's history
 -- note: Age is the time from a commit to the newest commit of the repository.
 
 -- chart: survival.fates

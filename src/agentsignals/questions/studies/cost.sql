@@ -112,25 +112,25 @@ GROUP BY session_id
 
 -- finding: cost.input_tokens
 -- title: Uncached input tokens
--- of: sessions logging it
+-- of: sessions whose logs state them
 -- unit: tokens
 SELECT sum(input_tokens) FROM sessions
 
 -- finding: cost.cache_read_tokens
 -- title: Cache read tokens
--- of: sessions logging it
+-- of: sessions whose logs state them
 -- unit: tokens
 SELECT sum(cache_read_tokens) FROM sessions
 
 -- finding: cost.cache_write_tokens
 -- title: Cache write tokens
--- of: sessions logging it
+-- of: sessions whose logs state them
 -- unit: tokens
 SELECT sum(cache_write_tokens) FROM sessions
 
 -- finding: cost.output_tokens
 -- title: Output tokens
--- of: sessions logging it
+-- of: sessions whose logs state them
 -- unit: tokens
 -- headline: yes
 SELECT sum(output_tokens) FROM sessions

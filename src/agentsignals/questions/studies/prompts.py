@@ -197,7 +197,7 @@ def people(inputs: Inputs) -> Outcome:
         f" {rules_recall_text()}",
     )
     limits = [
-        f"Pushback by word rules is a lower bound ({rules_recall_text()}). Do not compare it with other labellers.",
+        f"Pushback found by word rules is a lower bound ({rules_recall_text()}). Compare it with no other labeller.",
         "Later prompts come from longer sessions, so a rising rate is partly a change of sessions.",
     ]
     return Outcome(findings, [], [positions, chart("people.openings", marks, bars("sessions"), n=len(opened))], limits)

@@ -226,7 +226,7 @@ WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn
 -- of: labelled messages
 
 -- chart: sentiment.patterns
--- title: Where another labeller errs, if the one used here is right (the four patterns of agent-traces)
+-- title: Errors of another labeller, if the one used here is right (four patterns of the agent-traces study)
 -- of: messages with two labels
 
 -- study: sentiment_turns

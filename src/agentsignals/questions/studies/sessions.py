@@ -594,8 +594,8 @@ ENDS = {
 def friction(inputs: Inputs) -> Outcome:
     recall = rules_recall_text()
     limit = (
-        f"Pushback by English word rules is a lower bound ({recall}). Do not compare it with model labels. Run"
-        " `agentsignals labels label pushback --by classifier` for a usable share; charts and tables keep the rules."
+        f"Pushback found by English word rules is a lower bound ({recall}). Do not compare it with model labels. For a"
+        " better share run `agentsignals labels label pushback --by classifier`; charts and tables still use the rules."
     )
     # Each turn with how it ended; what objects is the next turn of its session.
     turns = inputs.rows["turns"]
@@ -621,14 +621,15 @@ def friction(inputs: Inputs) -> Outcome:
         if end == "cut":
             findings.append(cut_short_finding(cut_short(rows, inputs.places), f"friction.{end}"))
             continue
-        title = f"Turns ended by: {words}"
+        title = "Turns that ended with a question by the agent"
         if end == _OBJECTS:
-            title = "Undisturbed turns with pushback in the next prompt"
-            of = "undisturbed turns before an English prompt"
+            title = "Turns neither cut short nor ended by a question, with pushback in the next prompt"
+            of = "such turns before an English prompt"
             findings.append(pushback_finding(inputs, objecting, f"friction.{end}", title, of, published))
         elif end == "undisturbed":
-            note = f"{published}; at most, because of pushback {recall}"
+            note = f"{published}; an upper bound, because pushback is a lower one ({recall})"
             more: dict[str, Any] = {"signals": (CUT_SHORT, PUSHBACK, _ASKS), "classes": (NONE,)}
+            title = "Turns without interruption, question or pushback"
             findings.append(e.finding(f"friction.{end}", title, "turns", note, **more))
         else:
             findings.append(e.finding(f"friction.{end}", title, "turns", published, signals=(CUT_SHORT, _ASKS)))

@@ -508,7 +508,7 @@ ORDER BY session_id, turn
 -- finding: oversight.refused_calls
 -- title: Share of tool calls that the person refused
 -- of: calls
--- note: without subagents
+-- note: subagents' calls are left out
 
 -- chart: oversight.over_time
 -- signals: chat.agent_clarification_stop

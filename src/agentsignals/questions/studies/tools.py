@@ -131,7 +131,9 @@ def tool_categories(inputs: Inputs) -> Outcome:
         for kind, e in shares
     ]
     behind = [[(s, k, k) for s, mix in mixes.items() if (k := mix.get(kind))] for kind, _ in shares]
-    note = f"Without subagents. The SWE-chat paper's shares are of {published:,} calls (version 1, Table 5)."
+    note = (
+        f"Subagents' calls are left out. The SWE-chat paper's shares are of {published:,} calls (version 1, Table 5)."
+    )
     by_kind = table("tool_categories.calls", rows, n=n, evidence=behind, note=note)
     marks = [bar(kind, e.k / e.n, f"{kind}: {e.words('calls')}", evidence=e.counted) for kind, e in shares]
     by_share = chart("tool_categories.shares", marks, bars("share of calls", "share"), n=n)

@@ -53,7 +53,7 @@ SELECT count(DISTINCT name) FROM tool_calls WHERE thread = 'main'
 -- title: Tool calls by kind
 -- columns: class | calls:count | share:share | sessions:count
 -- of: tool calls
--- note: Without subagents. A shell command that only reads, searches or tests counts as a read, search or test.
+-- note: Subagents' calls are left out. A shell command that only reads, searches or tests counts as that kind.
 
 -- chart: tools.mix
 -- title: Tool calls by kind, for each agent (percent)
@@ -389,7 +389,7 @@ GROUP BY ALL ORDER BY ALL
 -- columns: pattern next action | n failed calls:count | share:share | sessions:count | answered next call
 --   answered:count | worked succeeded:share
 -- of: failed calls
--- note: Without subagents. A call counts in the first row that fits.
+-- note: Subagents' calls are left out. Each other call counts once, in the first row that fits it.
 
 -- table: recovery.by_error
 -- title: Next action after a failed call, by type of error

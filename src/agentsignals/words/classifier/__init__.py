@@ -316,10 +316,10 @@ def read(path: Path | str) -> Model:
         raise SourceError(f"{file} is no classifier: {problem}.", "Name the file of a trained classifier.") from problem
     n = len(model.classes)
     if n < 2 or len(model.intercept) != n or any(len(row) != n + 1 for row in model.weights.values()):
-        raise SourceError(f"{file} lacks weights for a class.", "Train the classifier again.")
+        raise SourceError(f"The classifier file {file} lacks weights for a class.", "Train the classifier again.")
     if model.features_version != VERSION:
         raise SourceError(
-            f"{file} was trained for version {model.features_version}, not {VERSION}.", "Train the classifier again."
+            f"The classifier {file} is of version {model.features_version}, not {VERSION}.", "Train it again."
         )
     return model
 
