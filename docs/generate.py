@@ -43,7 +43,7 @@ TERMS = {
     ),
     "Response": (
         "The response to a turn is the main thread's `events` with the turn's number, from the first to the last of "
-        "kind text, thinking, tool_call or tool_result. A turn without such an event has no response."
+        "kind text, thinking, tool_call or tool_result. A turn without events of these kinds has no response."
     ),
     "Model call, step": (
         "Both words mean a row of the table `steps`, which has one row for each request to the language model."
@@ -232,7 +232,7 @@ def validation_page() -> str:
         lines.append(f"| {' | '.join(map(str, cells))} |")
     low = dict.fromkeys(one.signal for one in figures() if one.misleads)
     lines += ["", "## Classes with a precision below one half", ""]
-    lines += ["The report never uses a figure of such a class as a headline.", ""]
+    lines += ["The report never uses a figure of one of these classes as a headline.", ""]
     lines += ["| signal | classes | what was done |"]
     lines += ["| --- | --- | --- |"]
     for path in dict.fromkeys([*low, *_DEEDS]):
