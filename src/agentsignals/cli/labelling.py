@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -86,15 +85,10 @@ def run_label(options: argparse.Namespace) -> int:
             taken = annotation.take(store, options.source, options.labeller, wanted, options.column)
         else:
             taken = matching.take(store, options.source, options.labeller, wanted.name)
-        elsewhere = (
-            f"{times(taken.unmatched_labels, 'label')} of {times(taken.unmatched_sessions, 'session')} not in the store"
-        )
+        labels, missing = times(taken.labels, "label"), times(taken.unmatched_labels, "label")
         rows = [
-            (
-                "imported",
-                f"{times(taken.labels, 'label')} of {times(taken.sessions, 'session')}, {taken.moved:,} by text",
-            ),
-            ("elsewhere", elsewhere),
+            ("imported", f"{labels} of {times(taken.sessions, 'session')}, {taken.moved:,} by text"),
+            ("elsewhere", f"{missing} of {times(taken.unmatched_sessions, 'session')} not in the store"),
             ("skipped", counted(taken.skipped, most_first=True)),
         ]
         print(json_text(taken) if options.json else fields(rows))
@@ -125,14 +119,13 @@ def _check_label(options: argparse.Namespace) -> None:
             raise UsageError(f"--from and {name} cannot be combined.", "Give one of them.")
     if options.gold is None and (options.sample is not None or options.seed is not None):
         raise UsageError("--sample and --seed only work with --export-gold.", "Add --export-gold or leave them out.")
-    for name in ("limit", "sample", "concurrency", "per_minute", "window", "timeout"):
-        _above_zero(options, name)
+    _above_zero(options, "limit", "sample", "concurrency", "per_minute", "window", "timeout")
 
 
-def _above_zero(options: argparse.Namespace, name: str) -> None:
-    number = getattr(options, name)
-    if number is not None and number <= 0:
-        raise UsageError(f"--{name.replace('_', '-')} {number:g} is not above 0.", "Give a positive number.")
+def _above_zero(options: argparse.Namespace, *names: str) -> None:
+    for name in names:
+        if (number := getattr(options, name)) is not None and number <= 0:
+            raise UsageError(f"--{name.replace('_', '-')} {number:g} is not above 0.", "Give a positive number.")
 
 
 def _labeller(options: argparse.Namespace, name: str, **more: Any) -> Labeller:
@@ -223,6 +216,10 @@ def _summary_text(summary: Summary) -> str:
     for url, of_it in figures.get("servers", {}).items():
         aside = f"; paused {of_it['set_aside']:,} times: {of_it['last_problem']}" if "set_aside" in of_it else ""
         servers.append(("server", f"{url}: {of_it['answers']:,} answers to {of_it['calls']:,} calls{aside}"))
+    counts = []
+    for value, n in sorted(summary.counts.items(), key=lambda pair: -pair[1]):
+        of = standing(summary.task, summary.labeller, value)
+        counts.append(f"{of.bound} {n:,} {value}".lstrip() + (f" ({words})" if (words := of.in_words()) else ""))
     return fields(
         [
             ("task", f"{summary.task}, by {summary.labeller}, version {summary.prompt_hash}"),
@@ -239,26 +236,16 @@ def _summary_text(summary: Summary) -> str:
             ("masked", counted(summary.redacted, most_first=True)),
             ("older", older and f"{times(older, 'label')} of an earlier prompt are still in use"),
             ("measured", summary.measured),
-            ("counts", "" if summary.shares else ", ".join(_counted_text(summary))),
+            ("counts", "" if summary.shares else ", ".join(counts)),
             *((f"share {name}", share.in_words()) for name, share in summary.shares.items()),
             ("next", summary.labelled and "`agentsignals measure` computes the signals that use labels"),
         ]
     )
 
 
-def _counted_text(summary: Summary) -> Iterator[str]:
-    """Yield each class with its count, what the count bounds, and how far to trust it; the most frequent first."""
-    for value, n in sorted(summary.counts.items(), key=lambda pair: (-pair[1], pair[0])):
-        of = standing(summary.task, summary.labeller, value)
-        trust = f" ({words})" if (words := of.in_words()) else ""
-        yield f"{of.bound} {n:,} {value}{trust}".lstrip()
-
-
-def _estimate_text(estimated: Estimate, by: Labeller, to: str) -> str:
-    cost = "unknown: the price of the model is not in the table"
-    if estimated.cost_usd is not None:
-        cost = f"${estimated.cost_usd:,.2f}"
-    e = estimated
+def _estimate_text(e: Estimate, by: Labeller, to: str) -> str:
+    is_unpriced = e.cost_usd is None
+    cost = "unknown: the price of the model is not in the table" if is_unpriced else f"${e.cost_usd:,.2f}"
     return fields(
         [
             ("task", f"{e.task}, by {e.labeller}"),
@@ -320,17 +307,15 @@ def _find_topics(options: argparse.Namespace) -> int:
 
 
 def _topics_text(summary: TopicsSummary) -> str:
-    def reasons(counts: dict[str, int]) -> str:
-        return counted(dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))))
-
     naming, named = summary.naming, ""
     if naming:
-        failed = f"; {reasons(naming.failed)}, run again to ask again" if naming.failed else ""
+        failed = f"; {counted(naming.failed, most_first=True)}, run again to ask again" if naming.failed else ""
         named = (
             f"{naming.names:,} by {naming.by}, {naming.kept:,} of them kept from an earlier run;"
             f" {times(naming.calls, 'call')}, {naming.input_tokens:,} tokens in, {naming.output_tokens:,} out{failed}"
         )
-    left_out = f"{summary.left_out_share:.1%} of {times(summary.prompts, 'prompt')}: {reasons(summary.left_out)}"
+    reasons = counted(summary.left_out, most_first=True)
+    left_out = f"{summary.left_out_share:.1%} of {times(summary.prompts, 'prompt')}: {reasons}"
     head = fields(
         [
             ("left out", sum(summary.left_out.values()) and left_out),
@@ -371,8 +356,7 @@ class _Terminal:
 def run_annotate(options: argparse.Namespace) -> int:
     if options.gold is not None and (options.sample is not None or options.seed is not None):
         raise UsageError("--sample and --seed draw items, but --gold already names a file of items.", "Leave them out.")
-    if options.sample is not None and options.sample <= 0:
-        raise UsageError(f"--sample {options.sample} is not above 0.", "Give a positive number.")
+    _above_zero(options, "sample")
     wanted, person = task(options.task), annotation.name_of(options.person)
     store = Store(options.store)
     if options.gold is not None:
@@ -387,19 +371,14 @@ def run_annotate(options: argparse.Namespace) -> int:
         return "".join(unit.parts) if isinstance(unit, Unit) else f"(this labelling task does not apply: {unit.reason})"
 
     summary = annotation.annotate(store, wanted, person, rows, _Terminal(), transcript)
-    print(
-        json_text(summary)
-        if options.json
-        else fields(
-            [
-                ("labelled", f"{summary.labelled:,} by {summary.labeller}, codebook {wanted.prompt_hash}"),
-                ("before", summary.before and f"{summary.before:,} were labelled by this person before"),
-                ("agreed", summary.agreed and f"{summary.agreed:,} with equal labels of both were adopted"),
-                ("left", summary.left and f"{summary.left:,}; run again to go on"),
-                ("not found", counted(summary.not_found)),
-            ]
-        )
-    )
+    shown = [
+        ("labelled", f"{summary.labelled:,} by {summary.labeller}, codebook {wanted.prompt_hash}"),
+        ("before", summary.before and f"{summary.before:,} were labelled by this person before"),
+        ("agreed", summary.agreed and f"{summary.agreed:,} with equal labels of both were adopted"),
+        ("left", summary.left and f"{summary.left:,}; run again to go on"),
+        ("not found", counted(summary.not_found)),
+    ]
+    print(json_text(summary) if options.json else fields(shown))
     return 0
 
 
@@ -418,9 +397,8 @@ def run_agree(options: argparse.Namespace) -> int:
     if options.gold is None and options.column is not None:
         raise UsageError("--column only works with --gold.", "Leave it out.")
     if options.settle is not None and len(others) != 1:
-        raise UsageError(
-            "--settle needs two labellers.", "agentsignals labels agree sentiment human:ann human:ben --settle FILE"
-        )
+        example = f"agentsignals labels agree {wanted.name} human:ann human:ben --settle FILE"
+        raise UsageError("--settle needs two labellers.", example)
     if len({first, *others}) <= len(others):
         raise UsageError(f"A labeller is named twice: {', '.join([first, *others])}.", "Name different labellers.")
     if options.gold is not None:
@@ -499,8 +477,8 @@ def _of_gold_text(results: list[Comparison]) -> str:
 def _several_text(result: Several) -> str:
     names = ("first", "second", "n", "agreement", "kappa", "AC1")
     pairs = [(p.a, p.b, p.n, _figure(p.agreement), _estimate(p.kappa), _estimate(p.ac1)) for p in result.pairs]
-    of = f"Krippendorff's alpha ({result.alpha_of})"
-    head = f"{result.task}: {result.n:,} labelled by two or more; {of} {_estimate(result.alpha)}"
+    alpha = f"Krippendorff's alpha ({result.alpha_of}) {_estimate(result.alpha)}"
+    head = f"{result.task}: {result.n:,} labelled by two or more; {alpha}"
     warnings = dict.fromkeys(f"warning: {warning}" for p in result.pairs for warning in p.warnings)
     return "\n\n".join([printable(head), table(names, pairs), *map(printable, warnings)])
 
@@ -573,8 +551,7 @@ def run_study(options: argparse.Namespace) -> int:
 
     wanted, store, output = task(options.task), store_with_sessions(options), Path(options.output)
     check_report(output, (wanted.name,))
-    for name in ("limit", "concurrency", "timeout"):
-        _above_zero(options, name)
+    _above_zero(options, "limit", "concurrency", "timeout")
     names, summaries = [options.by or default_labeller(wanted), options.against], []
     if len({name.partition("@")[0] for name in names}) < len(names):
         raise UsageError(f"--by and --against name the same labeller, {names[0]}.", "Name two different ones.")
@@ -594,8 +571,7 @@ def run_study(options: argparse.Namespace) -> int:
     if options.json:
         print(json_text({"labelled": summaries, "agreement": compared, "report": str(written)}))
     else:
-        parts = [*map(_summary_text, summaries), _agreement_text(compared), f"report      {written}"]
-        print("\n\n".join(parts))
+        print("\n\n".join([*map(_summary_text, summaries), _agreement_text(compared), f"report      {written}"]))
     return 0 if compared.n else 1
 
 
@@ -605,14 +581,12 @@ def run_study(options: argparse.Namespace) -> int:
 def run_validate(options: argparse.Namespace) -> int:
     figures = validate(options.gold)
     if options.write:
+        text = msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n"
         try:
-            private_files.write(
-                Path(options.write), msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n"
-            )
+            private_files.write(Path(options.write), text)
         except OSError as problem:
-            raise ExportError(
-                f"{options.write} can't be written: {problem.strerror}.", "Name another file."
-            ) from problem
+            said = f"{options.write} can't be written: {problem.strerror}."
+            raise ExportError(said, "Name another file.") from problem
     unmeasured = never_validated({figure.signal for figure in figures})
     as_json = {"figures": figures, "never_validated": unmeasured}
     print(json_text(as_json) if options.json else _validation_text(figures, unmeasured))
@@ -621,11 +595,11 @@ def run_validate(options: argparse.Namespace) -> int:
 
 def _validation_text(figures: list[Figure], unmeasured: list[str]) -> str:
     names = ("signal", "class", "n", "named", "true", "precision", "recall", "kappa", "truth")
-    rows = []
-    for f in figures:
-        precision = "–" if f.precision is None else _figure(f.precision, f.precision_interval)
-        recall = "–" if f.recall is None else _figure(f.recall, f.recall_interval)
-        rows.append((f.signal, f.value, f.n, f.named, f.true, precision, recall, _figure(f.kappa), f.truth))
+    rows = [
+        (f.signal, f.value, f.n, f.named, f.true, _figure(f.precision, f.precision_interval),
+         _figure(f.recall, f.recall_interval), _figure(f.kappa), f.truth)
+        for f in figures
+    ]  # fmt: skip
     parts = [table(names, rows, 100)]
     low = [f"{f.signal} {f.value}: {f.precision:.0%} ({f.truth})" for f in figures if f.misleads]
     if low:

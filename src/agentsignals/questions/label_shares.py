@@ -40,7 +40,6 @@ NO_LABELS = (
 )
 OUTPUT = "Sentiment labels are not feelings: two labellers of one dataset agreed with a kappa of 0.43 (agent-traces)."
 SENTIMENT = "corpus.sentiment_label"
-_UNMEASURED = f"this labeller was {NEVER_VALIDATED}; run `agentsignals labels agree sentiment LABELLER --gold FILE`"
 FEW_PLACES = "Intervals clustered by project are too narrow if the effective number of projects is below about ten."
 
 
@@ -72,8 +71,7 @@ class Labelled:
         """Return the figure as a finding whose command uses the same labeller."""
         study = id.partition(".")[0]
         command = f"agentsignals report --study {study} --labeller {shlex.quote(self.labeller)} -o {study}.json"
-        is_measured = labeller_figure("sentiment", self.labeller) is not None
-        validation = validation_of(self.labeller, "sentiment") if is_measured else _UNMEASURED
+        validation = validation_of(self.labeller, "sentiment")
         return estimate.finding(id, *words, command=command, validation=validation, **more)
 
     def limits(self) -> list[str]:
@@ -198,10 +196,11 @@ def validation_of(labeller: str, task: str) -> str:
     with suppress(SourceError):
         model = classifier_of(labeller, task)
     figure = labeller_figure(task, labeller)
+    if figure is None and model is not None:
+        return f"{labeller}: {model.measured}"
     if figure is None:
-        return f"{labeller}, {NEVER_VALIDATED} here" if model is None else f"{labeller}: {model.measured}"
-    by_class = ((value, standing(task, labeller, value).in_words()) for value in figure.classes)
-    right = ", ".join(f"{value} {words}" for value, words in by_class)
+        return f"{labeller}, {NEVER_VALIDATED}; run `agentsignals labels agree {task} LABELLER --gold FILE`"
+    right = ", ".join(f"{value} {standing(task, labeller, value).in_words()}" for value in figure.classes)
     return f"{labeller}: {figure.text('' if model is None else model.version)}; {right}"
 
 

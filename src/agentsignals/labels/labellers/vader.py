@@ -27,9 +27,8 @@ class Vader(LocalLabeller):
         try:
             from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer  # noqa: PLC0415  (for who asks for it)
         except ImportError as problem:
-            raise LabelError(
-                "The package vaderSentiment is not installed.", f"Install it: {install_command('vader')}"
-            ) from problem
+            hint = f"Install it: {install_command('vader')}"
+            raise LabelError("The package vaderSentiment is not installed.", hint) from problem
         self._analyzer = SentimentIntensityAnalyzer()
 
     def version(self, task: Task) -> str:
@@ -38,9 +37,8 @@ class Vader(LocalLabeller):
         return f"{VADER}-{release_of('vaderSentiment')}"
 
     def verdicts(self, task: str, messages: list[Question]) -> list[Verdict]:
-        scores = [
-            self._analyzer.polarity_scores(q.message.text[:MOST_CHARS])["compound"] for q in messages if q.message
-        ]
+        texts = [q.message.text[:MOST_CHARS] for q in messages if q.message]
+        scores = [self._analyzer.polarity_scores(text)["compound"] for text in texts]
         return [
             Verdict(POSITIVE if score >= _CUT else NEGATIVE if score <= -_CUT else NEUTRAL, detail={"compound": score})
             for score in scores
