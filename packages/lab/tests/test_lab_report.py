@@ -15,7 +15,7 @@ from agentsignals.stats.intervals import wilson
 from agentsignals.ui.report import write_document
 from msgspec import to_builtins
 
-from agentsignals_lab.comparing import OUTCOMES, paired, paired_rows, paired_table, rate
+from agentsignals_lab.comparing import OUTCOMES, paired, paired_table, rate
 from agentsignals_lab.conditions import BASELINE, Condition
 from agentsignals_lab.outline import sections
 from agentsignals_lab.report import parts
@@ -130,8 +130,7 @@ def test_mcnemars_p_and_the_correction_over_conditions() -> None:
         one for name, k in groups.items()
         if (one := paired(name, "full pass", [episode(name, n, n < k) for n in range(10)], control))
     ]  # fmt: skip
-    columns = [column.key for column in paired_table("t", "T", found).columns]
-    much, little, nothing = [dict(zip(columns, row, strict=True)) for row in paired_rows(found)]
+    much, little, nothing = objects(paired_table("t", "T", found))
     assert much["mcnemar"] == f"{2 / 2**10:.3g}"
     assert (little["mcnemar"], little["changed"]) == ("1", "+1, -0")
     assert float(much["q"]) == pytest.approx(3 * float(much["p"]), rel=0.01), "one of three, and the smallest"

@@ -17,8 +17,7 @@ from agentsignals.errors import LabError  # noqa: E402
 
 from agentsignals_lab import notebook  # noqa: E402
 from agentsignals_lab.directions import DirectionSet  # noqa: E402
-from agentsignals_lab.experiments.chosen_setting import setting  # noqa: E402
-from agentsignals_lab.experiments.file_setting import Setting  # noqa: E402
+from agentsignals_lab.experiments.file_setting import Setting, setting  # noqa: E402
 from agentsignals_lab.experiments.learning import learnt  # noqa: E402
 from agentsignals_lab.experiments.setting import SettingConfig, place  # noqa: E402
 from agentsignals_lab.residual.model import HookedModel  # noqa: E402

@@ -174,7 +174,7 @@ def test_names_are_checked_before_a_model_is_looked_for(capsys: pytest.CaptureFi
         "--out",
         tmp_path / "run",
     )
-    assert "no direction 'desperate'" in refused(capsys, *run)
+    assert "no source 'desperate'" in refused(capsys, *run)
     assert not (tmp_path / "run").exists()
 
 

@@ -155,3 +155,15 @@ def test_seeds_depend_on_what_they_are_of_and_nothing_else() -> None:
     assert seed_of(13, "task", 0, 1) == seed_of(13, "task", 0, 1)
     assert len({seed_of(13, "task", attempt, sample) for attempt in range(5) for sample in range(50)}) == 250
     assert 0 <= seed_of(13) < 2**32
+
+
+def test_a_run_that_fails_before_its_first_result_leaves_its_folder_to_mended_settings(tmp_path: Path) -> None:
+    folder, mended = tmp_path / "run", Config("retry_loop", {"tasks": ["a"]})
+    with pytest.raises(LabError, match="layer 9"), Run.open(folder, CONFIG, MANIFEST) as run:
+        run.table("tried", Tried)
+        raise LabError("There is no layer 9.", "Name another.")
+    with pytest.raises(LabError, match="layer 9"), Run.open(folder, mended, MANIFEST) as run:
+        run.table("tried", Tried).add([Tried("a", 0, True)])
+        raise LabError("There is no layer 9.", "Name another.")
+    with pytest.raises(LabError, match="other settings"):
+        Run.open(folder, CONFIG, MANIFEST)

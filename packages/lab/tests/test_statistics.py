@@ -1,4 +1,4 @@
-"""Paired differences over tasks, McNemar and Benjamini-Hochberg against SciPy and against cases counted by hand."""
+"""Paired differences over tasks against SciPy and against cases counted by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from agentsignals.errors import LabError
 
-from agentsignals_lab.statistics import benjamini_hochberg, mcnemar, mean, paired_difference
+from agentsignals_lab.statistics import mean, paired_difference
 
 
 def tasks_of(count: int, samples: int) -> list[str]:
@@ -72,7 +72,3 @@ def test_what_is_no_pair_is_refused() -> None:
     ):
         with pytest.raises(LabError):
             paired_difference(treated, control, tasks)
-    with pytest.raises(LabError):
-        mcnemar([True], [True, False])
-    with pytest.raises(LabError):
-        benjamini_hochberg([0.1, float("nan")])

@@ -13,7 +13,7 @@ pytest.importorskip("transformers", reason="transformers is not installed (extra
 from msgspec.structs import replace
 
 from agentsignals_lab.coding_tasks import variant
-from agentsignals_lab.experiments.chosen_setting import setting
+from agentsignals_lab.experiments.file_setting import setting
 from agentsignals_lab.experiments.setting import SettingConfig
 from agentsignals_lab.residual.interface import Loading
 from agentsignals_lab.run_setup import chosen_tasks, loaded

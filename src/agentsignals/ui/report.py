@@ -84,10 +84,9 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
     limits = phrases.limits_of(document)
     if limits:
         parts += ["## Limits", "\n".join(f"- {with_code(limit)}" for limit in limits)]
-    parts += [
-        "## SQL and versions of every number",
-        table_of(["finding", "command", "versions"], ["---"] * 3, commands),
-    ]
+    if commands:
+        heads = ["finding", "command", "versions"]
+        parts += ["## SQL and versions of every number", table_of(heads, ["---"] * 3, commands)]
     return visible("\n\n".join(filter(None, parts))) + "\n"
 
 

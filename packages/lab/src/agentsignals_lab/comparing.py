@@ -5,15 +5,15 @@ Rates of one sample a task have Wilson's interval; of several samples, which are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import isnan
 from typing import Any
 
 import msgspec
 from agentsignals.errors import LabError
-from agentsignals.questions.question import Column, Table
+from agentsignals.questions.question import Column, Kind, Table
 from agentsignals.stats.intervals import Interval, rate_interval
-from agentsignals.stats.paired import holm
+from agentsignals.stats.paired import benjamini_hochberg, holm, mcnemar
 from msgspec import Struct
 
 from agentsignals_lab import statistics
@@ -71,19 +71,45 @@ def rate(rows: Sequence[EpisodeRow], of: Of) -> Rate:
     return Rate(yes, n, len(parts), rate_interval(parts))
 
 
-_PAIRED = (
-    Column("condition", "condition", "code"),
-    Column("outcome", "outcome"),
-    Column("pairs", "pairs", "count"),
-    Column("tasks", "tasks", "count"),
-    Column("difference", "difference", "figure"),
-    Column("interval", "95% interval"),
-    Column("p", "p", "figure"),
-    Column("q", "p over conditions", "figure"),
-    Column("mcnemar", "McNemar p", "figure"),
-    Column("changed", "gained and lost"),
-)
-_CHANCE = (Column("random", "p random", "figure"), Column("random_adjusted", "p random adjusted", "figure"))
+_KINDS: dict[Kind, tuple[str, ...]] = {
+    "code": ("condition", "direction", "span"),
+    "count": ("episodes", "tasks", "attempt", "n", "unknown", "pairs", "layer"),
+    "number": ("attempts", "tokens", "frustration", "desperation", "give_up", "markers", "cosine", "coordinate"),
+    "share": ("visible", "hidden", "full", "hardcoded", "valid", "anti"),
+    "figure": (
+        "recovered", "difference", "p", "q", "mcnemar", "random", "random_adjusted", "kl", "noise", "shift",
+    ),
+}  # fmt: skip
+_KIND_OF = {key: kind for kind, keys in _KINDS.items() for key in keys}
+_LABELS = {
+    "visible": "visible pass", "hidden": "hidden pass", "full": "full pass", "interval": "95% interval",
+    "valid": "valid answers", "unknown": "not run", "span": "tokens of", "cosine": "mean cosine",
+    "coordinate": "mean coordinate", "frustration": "frustration per 100 words",
+    "desperation": "desperation per 100 words", "give_up": "giving up per 100 words",
+    "markers": "published marker score", "verdict": "the check says", "kl": "KL, nats", "noise": "KL of rounding",
+    "shift": "projection shift, median norms", "anti": "moved the other way", "q": "p over conditions",
+    "mcnemar": "McNemar p", "changed": "gained and lost", "random": "p random",
+    "random_adjusted": "p random adjusted",
+}  # fmt: skip
+
+
+def table_of(  # noqa: PLR0913  (what a table is of)
+    name: str,
+    title: str,
+    rows: Sequence[Mapping[str, Any]],
+    n: int,
+    of: str,
+    note: str = "",
+    labels: Mapping[str, str] | None = None,
+) -> Table:
+    """A table of a report: its columns are the keys of its rows, which are told by `labels` or the usual words."""
+    told = {**_LABELS, **(labels or {})}
+    columns = tuple(Column(key, told.get(key, key), _KIND_OF.get(key, "text")) for key in (rows[0] if rows else ()))
+    return Table(
+        id=name, title=title, columns=columns, rows=[list(row.values()) for row in rows], n=n, of=of, note=note
+    )
+
+
 _CHANCE_NOTE = (
     "p random: of the random directions at the same place and dose, the share that changes as much, either way;"
     " adjusted: Holm's, over all that have one."
@@ -100,8 +126,8 @@ class Paired(Struct, frozen=True, kw_only=True):
     name: str
     outcome: str
     difference: statistics.Difference
-    mcnemar: statistics.McNemar | None
-    """None where a task has several samples."""
+    mcnemar: float | None
+    """Exact two-sided p, which takes pairs as independent; None where a task has several samples."""
     unpaired: int
     """Episodes without a partner, or whose partner or self was not run."""
     gained: int
@@ -117,15 +143,15 @@ def paired(name: str, outcome: str, treated: Sequence[EpisodeRow], control: Sequ
     if not keys:
         return None
     left, right, tasks = [ours[k] for k in keys], [theirs[k] for k in keys], [task for task, _ in keys]
-    changes = statistics.mcnemar(left, right)
+    gained, lost = sum(ours[k] and not theirs[k] for k in keys), sum(theirs[k] and not ours[k] for k in keys)
     return Paired(
         name=name,
         outcome=outcome,
-        difference=statistics.paired_difference([float(v) for v in left], [float(v) for v in right], tasks),
-        mcnemar=changes if len(set(tasks)) == len(tasks) else None,
+        difference=statistics.paired_difference(left, right, tasks),
+        mcnemar=mcnemar(gained, lost) if len(set(tasks)) == len(tasks) else None,
         unpaired=len(treated) + len(control) - 2 * len(keys),
-        gained=changes.gained,
-        lost=changes.lost,
+        gained=gained,
+        lost=lost,
     )
 
 
@@ -151,50 +177,32 @@ def by_chance(comparisons: Sequence[Paired], conditions: Sequence[Condition], br
     return dict(zip(shares, zip(shares.values(), holm(list(shares.values())), strict=True), strict=True))
 
 
-def paired_rows(comparisons: Sequence[Paired], chance: Chance | None = None) -> list[list[Any]]:
-    """Rows of a table, with p values corrected over conditions for each outcome."""
-    adjusted: dict[int, float] = {}
-    for outcome in dict.fromkeys(comparison.outcome for comparison in comparisons):
-        numbers = [
-            n
-            for n, comparison in enumerate(comparisons)
-            if comparison.outcome == outcome and comparison.difference.tasks > 1
-        ]
-        q_values = statistics.benjamini_hochberg([comparisons[n].difference.p for n in numbers]) if numbers else []
-        adjusted |= dict(zip(numbers, q_values, strict=True))
-    rows = [_paired_row(comparison, adjusted.get(n)) for n, comparison in enumerate(comparisons)]
-    if chance:
-        for row, comparison in zip(rows, comparisons, strict=True):
-            of_chance = chance.get((comparison.name, comparison.outcome))
-            row.extend([None, None] if of_chance is None else [f"{p:.3g}" for p in of_chance])
-    return rows
-
-
-def _paired_row(comparison: Paired, q: float | None) -> list[Any]:
-    d = comparison.difference
-    # Pairs that all changed alike vary by nothing: that is no certainty.
-    interval = None if isnan(d.low) or d.low == d.high else f"{100 * d.low:+.1f} to {100 * d.high:+.1f} points"
-    return [
-        comparison.name,
-        comparison.outcome,
-        d.n,
-        d.tasks,
-        f"{100 * d.value:+.1f} points",
-        interval,
-        None if d.tasks < 2 else f"{d.p:.3g}",
-        None if q is None else f"{q:.3g}",
-        None if comparison.mcnemar is None else f"{comparison.mcnemar.p:.3g}",
-        f"+{comparison.gained}, -{comparison.lost}",
-    ]
-
-
 def paired_table(name: str, title: str, comparisons: Sequence[Paired], chance: Chance | None = None) -> Table:
-    """The table of paired differences."""
-    n = max((comparison.difference.n for comparison in comparisons), default=0)
-    columns = (*_PAIRED, *_CHANCE) if chance else _PAIRED
-    table_note = f"{_PAIRED_NOTE} {_CHANCE_NOTE if chance else ''}".strip()
-    rows = paired_rows(comparisons, chance)
-    return Table(id=name, title=title, columns=columns, rows=rows, n=n, of="pairs", note=table_note)
+    """The table of paired differences, with p values corrected over conditions for each outcome."""
+    adjusted: dict[int, float] = {}
+    for outcome in OUTCOMES:
+        numbers = [n for n, one in enumerate(comparisons) if one.outcome == outcome and one.difference.tasks > 1]
+        q_values = benjamini_hochberg([comparisons[n].difference.p for n in numbers]) if numbers else []
+        adjusted |= dict(zip(numbers, q_values, strict=True))
+    rows = []
+    for number, one in enumerate(comparisons):
+        d, random = one.difference, (chance or {}).get((one.name, one.outcome), (None, None))
+        # Pairs that all changed alike vary by nothing: that is no certainty.
+        interval = None if isnan(d.low) or d.low == d.high else f"{100 * d.low:+.1f} to {100 * d.high:+.1f} points"
+        row = {
+            "condition": one.name, "outcome": one.outcome, "pairs": d.n, "tasks": d.tasks,
+            "difference": f"{100 * d.value:+.1f} points", "interval": interval,
+            "p": None if d.tasks < 2 else short(d.p), "q": short(adjusted.get(number)), "mcnemar": short(one.mcnemar),
+            "changed": f"+{one.gained}, -{one.lost}",
+        }  # fmt: skip
+        rows.append(row | ({"random": short(random[0]), "random_adjusted": short(random[1])} if chance else {}))
+    n = max((one.difference.n for one in comparisons), default=0)
+    return table_of(name, title, rows, n, "pairs", f"{_PAIRED_NOTE} {_CHANCE_NOTE if chance else ''}".strip())
+
+
+def short(value: float | None) -> str | None:
+    """A figure with three digits."""
+    return None if value is None else f"{value:.3g}"
 
 
 def episodes_of(run: Run) -> list[EpisodeRow]:

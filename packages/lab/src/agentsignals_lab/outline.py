@@ -20,6 +20,27 @@ from agentsignals_lab.runs.table import read_any
 MOST_ROWS = 500
 """Most rows of a table in a report; all are in its file."""
 _LONGEST_CELL = 200
+_NOTES = {
+    "cells": "Effect: outcome under the intervention less without it, with a 95 % interval over tasks. Part: dev chose"
+    " the layer and dose, test judges them. Share: of what the tones differ by. Opposed: the share of scenes that moved"
+    " the other way. Of a patch, denoise puts states of the worse tone into the better tone's prompt, noise the other"
+    " way; unfit scenes are left out, since the place has more tokens in one tone than in the other.",
+    "effects": "Effect: treated less plain, with a 95 % interval over tasks and p by flipping tasks; q: adjusted over"
+    " this table (Benjamini and Hochberg). Opposed: the share of scenes that moved the other way.",
+    "items": "The outcome of each scene under a treatment and without it.",
+    "chosen": "A direction at the layer and dose that went furthest beyond random directions on half of the tasks,"
+    " judged on the others. Up and down: at plus and minus the dose. Specific: p adjusted (Holm) is at most .05, the"
+    " interval leaves out 0, and minus the dose does not do the same.",
+    "suppression": "Left: what remains of the tones' difference when the place is hidden; 1: all of it, 0: nothing.",
+    "patching": "Carried from: the first layer at which the place carries half of the tones' difference, both ways;"
+    " empty where none does.",
+    "separation": "AUROC on texts, or scenes, that the direction was not learnt from. Layer -1: words alone, the"
+    " control. Null high: the 95th percentile of shuffled labels; p best: against the best layer of each shuffle.",
+    "probe": "Mean over the tokens of a stretch. Coordinate: in the layer's median norms; z: over random directions.",
+    "trends": "Last stage less first, in z of the whole prompt, paired by task.",
+    "calibration": "Norms by layer that doses are fractions of; tokens above the sink norm are left out.",
+}
+"""What the columns of an experiment's tables mean."""
 
 
 def sections(run: Run) -> list[Part]:
@@ -49,7 +70,10 @@ def _summaries(run: Run) -> Part:
 def _flat(name: str, document: Any) -> Table:
     rows = [[key, _cell(value)] for key, value in _leaves(document, "")]
     columns = (Column("name", "name", "code"), Column("value", "value", "figure"))
-    return Table(id=f"lab.{name}", title=_title(name), columns=columns, rows=rows[:MOST_ROWS], n=len(rows), of="values")
+    return Table(
+        id=f"lab.{name}", title=_title(name), columns=columns, rows=rows[:MOST_ROWS], n=len(rows), of="values",
+        note=_NOTES.get(name, ""),
+    )  # fmt: skip
 
 
 def _leaves(document: Any, under: str) -> list[tuple[str, Any]]:
@@ -70,7 +94,8 @@ def _tables(run: Run) -> Part:
         columns = tuple(
             Column(name, name.replace("_", " "), _kind(name, [row[n] for row in rows])) for n, name in enumerate(names)
         )
-        note = f"The first {MOST_ROWS} of {len(rows)}; all are in rows/{path.name}." if len(rows) > MOST_ROWS else ""
+        cut = f"The first {MOST_ROWS} of {len(rows)}; all are in rows/{path.name}." if len(rows) > MOST_ROWS else ""
+        note = f"{_NOTES.get(path.stem, '')} {cut}".strip()
         shown = [[_cell(value) for value in row] for row in rows[:MOST_ROWS]]
         tables.append(
             Table(id=f"lab.rows.{path.stem}", title=_title(path.stem), columns=columns, rows=shown, n=len(rows),

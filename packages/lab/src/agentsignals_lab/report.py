@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from agentsignals.questions import charts
-from agentsignals.questions.question import Chart, Column, Finding, Outcome, Table
+from agentsignals.questions.question import Chart, Finding, Outcome
 from msgspec import Struct
 
 from agentsignals_lab.comparing import (
@@ -25,6 +25,8 @@ from agentsignals_lab.comparing import (
     paired,
     paired_table,
     rate,
+    short,
+    table_of,
 )
 from agentsignals_lab.conditions import BASELINE, Condition, beside, over_steered
 from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
@@ -70,21 +72,6 @@ def again(folder: Path) -> str:
 
 # -- by condition ------------------------------------------------------------------------------------------------------
 
-_CONDITION = (
-    Column("condition", "condition", "code"),
-    Column("episodes", "episodes", "count"),
-    Column("tasks", "tasks", "count"),
-    Column("attempts", "attempts", "number"),
-    Column("visible", "visible pass", "share"),
-    Column("hidden", "hidden pass", "share"),
-    Column("full", "full pass", "share"),
-    Column("interval", "95% interval"),
-    Column("recovered", "recovered", "figure"),
-    Column("hardcoded", "hardcoded", "share"),
-    Column("valid", "valid answers", "share"),
-    Column("unknown", "not run", "count"),
-)
-
 
 def _by_condition(folder: Path, episodes: Sequence[EpisodeRow], attempts: Sequence[AttemptRow]) -> Part:
     grouped = conditions_of(episodes)
@@ -112,10 +99,8 @@ def _by_condition(folder: Path, episodes: Sequence[EpisodeRow], attempts: Sequen
             low, high = full.interval or (None, None)
             tip = f"{name}: {full.yes} of {full.n} pass{f', {full.interval_text}' if full.interval_text else ''}"
             points.append({"name": name, "value": full.value, "low": low, "high": high, "tip": tip})
-    table = Table(
-        id="lab.conditions", title="Conditions", columns=_CONDITION, rows=rows, n=len(episodes), of="episodes",
-        note="Passes are of the last attempt. Recovered: of the episodes whose first attempt failed its visible tests.",
-    )  # fmt: skip
+    told = "Passes are of the last attempt. Recovered: of the episodes whose first attempt failed its visible tests."
+    table = table_of("lab.conditions", "Conditions", rows, len(episodes), "episodes", told)
     limits = [
         f"{name!r} breaks the model: its answers are invalid far more often than the baseline's, and what it does to"
         " behaviour is not to be read from it."
@@ -144,23 +129,22 @@ def _broken(valid: Mapping[str, float | None]) -> list[str]:
     ]
 
 
-def _condition_row(name: str, episodes: Sequence[EpisodeRow], full: Rate, valid: float | None) -> list[Any]:
+def _condition_row(name: str, episodes: Sequence[EpisodeRow], full: Rate, valid: float | None) -> dict[str, Any]:
     failed = [row for row in episodes if row.failed_first]
-    recovered = f"{sum(row.recovered for row in failed)} of {len(failed)}"
-    return [
-        name,
-        len(episodes),
-        len({row.task for row in episodes}),
-        fmean(row.attempts for row in episodes),
-        rate(episodes, OUTCOMES["visible pass"]).value,
-        rate(episodes, lambda row: row.hidden_pass).value,
-        full.value,
-        full.interval_text,
-        recovered,
-        rate(episodes, OUTCOMES["hardcoded"]).value,
-        valid,
-        sum(row.full_pass is None for row in episodes),
-    ]
+    return {
+        "condition": name,
+        "episodes": len(episodes),
+        "tasks": len({row.task for row in episodes}),
+        "attempts": fmean(row.attempts for row in episodes),
+        "visible": rate(episodes, OUTCOMES["visible pass"]).value,
+        "hidden": rate(episodes, lambda row: row.hidden_pass).value,
+        "full": full.value,
+        "interval": full.interval_text,
+        "recovered": f"{sum(row.recovered for row in failed)} of {len(failed)}",
+        "hardcoded": rate(episodes, OUTCOMES["hardcoded"]).value,
+        "valid": valid,
+        "unknown": sum(row.full_pass is None for row in episodes),
+    }
 
 
 def _limits(episodes: Sequence[EpisodeRow]) -> list[str]:
@@ -205,63 +189,43 @@ def _against(episodes: Sequence[EpisodeRow], attempts: Sequence[AttemptRow], con
 
 # -- by attempt --------------------------------------------------------------------------------------------------------
 
-_ATTEMPT = (
-    Column("condition", "condition", "code"),
-    Column("attempt", "attempt", "count"),
-    Column("n", "answers", "count"),
-    Column("visible", "visible pass", "share"),
-    Column("valid", "valid", "share"),
-    Column("hardcoded", "hardcoded", "share"),
-    Column("tokens", "tokens", "number"),
-    Column("frustration", "frustration per 100 words", "number"),
-    Column("desperation", "desperation per 100 words", "number"),
-    Column("give_up", "giving up per 100 words", "number"),
-    Column("markers", "published marker score", "number"),
-)
-
 
 def _by_attempt(attempts: Sequence[AttemptRow]) -> Part:
     grouped: dict[tuple[str, int], list[AttemptRow]] = {}
     for row in attempts:
         grouped.setdefault((row.condition, row.attempt), []).append(row)
     order = sorted(grouped, key=lambda key: (key[0] != BASELINE.name, key[0], key[1]))
-    rows = [_attempt_row(*key, grouped[key]) for key in order]
-    errors = Counter((row.condition, row.error_class) for row in attempts)
-    first = Table(
-        id="lab.attempts", title="Attempts", columns=_ATTEMPT, rows=rows, n=len(attempts), of="answers",
-        note="Later attempts are of the episodes that still failed: their rates are not those of all. Words are counted"
-        " in prose, without what the model had been told.",
-    )  # fmt: skip
-    second = Table(
-        id="lab.errors",
-        title="What went wrong",
-        columns=(
-            Column("condition", "condition", "code"),
-            Column("error", "error"),
-            Column("n", "answers", "count"),
-        ),
-        rows=[[c, "passed" if e == "none" else e.replace("_", " "), n] for (c, e), n in sorted(errors.items())],
-        n=len(attempts),
-        of="answers",
-        note="Infrastructure is a fault of this machine, never of the model.",
-    )
-    return Part("attempts", "Attempts", "What comes with each attempt?", Outcome([], [first, second]))
-
-
-def _attempt_row(condition: str, attempt: int, attempts: Sequence[AttemptRow]) -> list[Any]:
-    return [
-        condition,
-        attempt,
-        len(attempts),
-        _mean([row.visible_pass for row in attempts]),
-        fmean(row.valid_python for row in attempts),
-        fmean(row.hardcoded for row in attempts),
-        _mean([row.tokens for row in attempts]),
-        _mean([row.frustration_per_100_words for row in attempts]),
-        _mean([row.desperation_per_100_words for row in attempts]),
-        _mean([row.give_up_per_100_words for row in attempts]),
-        fmean(row.marker_score for row in attempts),
+    rows = [
+        {
+            "condition": condition,
+            "attempt": attempt,
+            "n": len(of),
+            "visible": _mean([row.visible_pass for row in of]),
+            "valid": fmean(row.valid_python for row in of),
+            "hardcoded": fmean(row.hardcoded for row in of),
+            "tokens": _mean([row.tokens for row in of]),
+            "frustration": _mean([row.frustration_per_100_words for row in of]),
+            "desperation": _mean([row.desperation_per_100_words for row in of]),
+            "give_up": _mean([row.give_up_per_100_words for row in of]),
+            "markers": fmean(row.marker_score for row in of),
+        }
+        for condition, attempt in order
+        if (of := grouped[condition, attempt])
     ]
+    note = (
+        "Later attempts are of the episodes that still failed: their rates are not those of all. Words are counted in"
+        " prose, without what the model had been told."
+    )
+    first = table_of(
+        "lab.attempts", "Attempts", rows, len(attempts), "answers", note, {"n": "answers", "valid": "valid"}
+    )
+    errors = [
+        {"condition": condition, "error": "passed" if error == "none" else error.replace("_", " "), "n": n}
+        for (condition, error), n in sorted(Counter((row.condition, row.error_class) for row in attempts).items())
+    ]
+    note = "Infrastructure is a fault of this machine, never of the model."
+    second = table_of("lab.errors", "What went wrong", errors, len(attempts), "answers", note, {"n": "answers"})
+    return Part("attempts", "Attempts", "What comes with each attempt?", Outcome([], [first, second]))
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -277,24 +241,22 @@ def _projections(rows: Sequence[ProjectionRow]) -> Part:
     for row in rows:
         if row.coordinate is not None:
             grouped.setdefault((row.direction, row.layer, row.span, row.attempt, row.condition), []).append(row)
-    table_rows = [
-        [*key, len(group), _mean([row.cosine for row in group]), _mean([row.coordinate for row in group])]
-        for key, group in sorted(grouped.items())
+    fields = ("direction", "layer", "span", "attempt", "condition")
+    told = [
+        dict(zip(fields, key, strict=True))
+        | {"n": len(of), "cosine": _mean([r.cosine for r in of]), "coordinate": _mean([r.coordinate for r in of])}
+        for key, of in sorted(grouped.items())
     ]
-    columns = (
-        Column("direction", "direction", "code"),
-        Column("layer", "layer", "count"),
-        Column("span", "tokens of", "code"),
-        Column("attempt", "before attempt", "count"),
-        Column("condition", "condition", "code"),
-        Column("n", "prompts", "count"),
-        Column("cosine", "mean cosine", "number"),
-        Column("coordinate", "mean coordinate", "number"),
+    note = "Of the unsteered model, in median norms of the layer. Levels of two models do not compare."
+    table = table_of(
+        "lab.projections",
+        "Projections",
+        told,
+        len(rows),
+        "projections",
+        note,
+        {"n": "prompts", "attempt": "before attempt"},
     )
-    table = Table(
-        id="lab.projections", title="Projections", columns=columns, rows=table_rows, n=len(rows), of="projections",
-        note="Of the unsteered model, in median norms of the layer. Levels of two models do not compare.",
-    )  # fmt: skip
     limits = ["Later prompts are longer and of episodes that failed: compare attempts within a task."]
     return Part(
         "projections", "Projections", "Where do prompts lie along the directions?", Outcome([], [table], [], limits)
@@ -302,27 +264,14 @@ def _projections(rows: Sequence[ProjectionRow]) -> Part:
 
 
 def _checks(rows: Sequence[ManipulationRow]) -> Part:
-    columns = (
-        Column("condition", "condition", "code"),
-        Column("n", "prompts", "count"),
-        Column("verdict", "the check says"),
-        Column("kl", "KL, nats", "figure"),
-        Column("noise", "KL of rounding", "figure"),
-        Column("shift", "projection shift, median norms", "figure"),
-        Column("anti", "moved the other way", "share"),
-    )
-    table_rows = [
-        [r.condition, r.n, r.verdict or None, _short(r.kl), _short(r.noise), _short(r.shift), r.anti_steered]
-        for r in rows
-    ]
-    table = Table(
-        id="lab.manipulation",
-        title="Manipulation checks",
-        columns=columns,
-        rows=table_rows,
-        n=len(rows),
-        of="conditions",
-    )
+    told = [
+        {
+            "condition": row.condition, "n": row.n, "verdict": row.verdict or None, "kl": short(row.kl),
+            "noise": short(row.noise), "shift": short(row.shift), "anti": row.anti_steered,
+        }
+        for row in rows
+    ]  # fmt: skip
+    table = table_of("lab.manipulation", "Manipulation checks", told, len(rows), "conditions", labels={"n": "prompts"})
     says = {
         "nothing": "moved the next token no more than rounding does: what follows is no test of it.",
         "not testable": "could not be checked: its prompts hold no token where it acts. Nothing is known of it.",
@@ -330,7 +279,3 @@ def _checks(rows: Sequence[ManipulationRow]) -> Part:
     limits = [f"{row.condition!r} {says[row.verdict]}" for row in rows if row.verdict in says]
     question = "Did steering move the model at all?"
     return Part("manipulation", "Manipulation checks", question, Outcome([], [table], [], limits))
-
-
-def _short(value: float | None) -> str | None:
-    return None if value is None else f"{value:.3g}"

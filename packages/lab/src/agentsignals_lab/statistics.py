@@ -1,4 +1,4 @@
-"""Comparison of two conditions: paired differences over tasks, exact McNemar, random directions, many tests at once.
+"""Comparison of two conditions: paired differences over tasks, and random directions beside an effect.
 
 Samples of one task are alike, so what counts is how tasks differ, never samples (design/statistics.md#the-lab).
 """
@@ -44,18 +44,6 @@ class Difference(Struct, frozen=True, kw_only=True):
     tasks: int
 
 
-class McNemar(Struct, frozen=True):
-    """Pairs of yes and no that changed, and how likely so uneven a change is by chance."""
-
-    gained: int
-    """No under control, yes under treatment."""
-    lost: int
-    p: float
-    """Exact, two-sided: binomial with one half over the pairs that changed (McNemar 1947). It takes pairs as
-    independent: one pair a task, or read `paired_difference` instead."""
-    n: int
-
-
 def mean(values: Iterable[float], tasks: Sequence[str]) -> Mean:
     """The mean of `values` with its interval over tasks. LabError when there are none, or not one task a value."""
     finite = _finite(values, tasks)
@@ -86,26 +74,6 @@ def paired_difference(treatment: Iterable[float], control: Iterable[float], task
         n=len(gaps),
         tasks=len(parts),
     )
-
-
-def mcnemar(treatment: Sequence[bool], control: Sequence[bool]) -> McNemar:
-    """Exact McNemar test of paired answers. LabError when lengths differ."""
-    if len(treatment) != len(control):
-        raise LabError(f"{len(treatment)} treated and {len(control)} control answers are no pairs.", "Give one each.")
-    gained = sum(t and not c for t, c in zip(treatment, control, strict=True))
-    lost = sum(c and not t for t, c in zip(treatment, control, strict=True))
-    return McNemar(gained, lost, paired.mcnemar(gained, lost), len(treatment))
-
-
-def benjamini_hochberg(p: Sequence[float]) -> list[float]:
-    """p values adjusted so that those below q hold at most a share q of false finds (Benjamini and Hochberg 1995).
-
-    LabError when a value is not within [0, 1]: an untested hypothesis is left out, not passed as NaN.
-    """
-    try:
-        return paired.benjamini_hochberg(p)
-    except ValueError as problem:
-        raise LabError("A p value is not within 0 and 1.", "Leave hypotheses out that were not tested.") from problem
 
 
 def p_random(effect: float, by_chance: Sequence[float]) -> float:

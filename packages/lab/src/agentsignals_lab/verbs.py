@@ -252,17 +252,17 @@ def _loading(options: argparse.Namespace) -> Any:
 def run_run(options: argparse.Namespace) -> int:
     from msgspec import to_builtins
 
-    from agentsignals_lab import experiment_setup, experiments, run_setup
+    from agentsignals_lab import experiments, run_setup
     from agentsignals_lab.runs import Config
 
     if options.model is None:
         raise UsageError("An experiment needs --model.", "Give a model's folder or its name on the Hub.")
     chosen = experiments.experiment(options.experiment)
-    config = experiments.config(options.experiment, experiment_setup.settings_of(options.config, options.texts))
-    files = experiment_setup.checked_config(config)  # before a model is loaded, which takes a while
+    config = experiments.config(options.experiment, experiments.settings_of(options.config, options.texts))
+    files = experiments.checked_config(config)  # before a model is loaded, which takes a while
     model = run_setup.loaded(options.model, _loading(options))
     asked = Config(options.experiment, to_builtins(config))
-    begun = experiment_setup.begin_experiment(Path(options.out), asked, model, options.seed, files)
+    begun = experiments.begin(Path(options.out), asked, model, options.seed, files)
     with begun, Bar(options.quiet) as bar:
         chosen.run(begun, model, config, lambda done, of: bar(options.experiment, done, of))
     result = {"run": str(begun.folder), "experiment": options.experiment}

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from agentsignals.errors import LabError, SandboxError
-from msgspec.structs import replace
+from agentsignals.errors import SandboxError
 
 from agentsignals_lab import sandbox
 from agentsignals_lab.coding_tasks import task
 from agentsignals_lab.evaluation import case_runs
 from agentsignals_lab.evaluation.evaluator import evaluate
 from agentsignals_lab.evaluation.extraction import extract
-from agentsignals_lab.evaluation.verdict import one_evaluator
 from agentsignals_lab.sandbox import Limits
 
 GOOD = "def safe_divide(a, b):\n    return a / b if b else None"
@@ -145,12 +143,3 @@ def test_an_error_names_the_first_case_that_fails_visible_before_hidden() -> Non
 ])  # fmt: skip
 def test_values_agree(actual: Any, expected: Any, same: bool) -> None:
     assert case_runs.agrees(actual, expected) is same
-
-
-def test_evaluators_never_mix() -> None:
-    ours = evaluate(task("safe_divide"), GOOD)
-    theirs = replace(ours, evaluator="legacy-last")
-    assert one_evaluator([ours, ours]) == "1"
-    for mixed in ([ours, theirs], []):
-        with pytest.raises(LabError):
-            one_evaluator(mixed)

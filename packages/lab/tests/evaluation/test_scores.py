@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 
 import pytest
-from agentsignals.errors import LabError
-from msgspec.structs import replace
 
 from agentsignals_lab.coding_tasks import task
 from agentsignals_lab.evaluation.evaluator import evaluate
 from agentsignals_lab.evaluation.extraction import extract
 from agentsignals_lab.evaluation.hardcoding import hardcoding
 from agentsignals_lab.evaluation.markers import legacy_markers, legacy_score, prose_markers, prose_of
-from agentsignals_lab.evaluation.verdict import recovery
+from agentsignals_lab.evaluation.verdict import Verdict
+from agentsignals_lab.residual.interface import Generation
+from agentsignals_lab.retry.rows import EpisodeRow
+from agentsignals_lab.retry.scores import attempt_row, episode_row
 
 ROMAN, DIVIDE = task("to_roman"), task("safe_divide")
 
@@ -54,14 +55,18 @@ def test_recovery_over_attempts() -> None:
     bad = evaluate(DIVIDE, "def safe_divide(a, b):\n    return a / b")
     worse = evaluate(DIVIDE, "def safe_divide(a, b):\n    return 'x'")
     good = evaluate(DIVIDE, DIVIDE.reference)
-    found = recovery([bad, bad, worse, good])
+    told = {"condition": "c", "sample": 0, "seed": 0, "feedback": "", "asked": ""}
+    nothing = Generation(text="", tokens=(), finish="stop", prompt_tokens=None)
+
+    def episode(*verdicts: Verdict) -> EpisodeRow:
+        rows = [attempt_row(DIVIDE, v, nothing, attempt=n, **told) for n, v in enumerate(verdicts)]
+        return episode_row("c", DIVIDE, 0, rows, verdicts)
+
+    found = episode(bad, bad, worse, good)
     assert (found.attempts, found.failed_first, found.recovered, found.passed_at) == (4, True, True, 3)
     assert (found.repeated, found.regressed) == (1, 1)
-    assert (recovery([good]).recovered, recovery([good]).passed_at) == (False, 0)
-    assert (recovery([bad]).recovered, recovery([bad]).passed_at) == (False, None)
-    for mixed in ([], [bad, replace(good, evaluator="legacy-last")], [bad, replace(good, task="caesar@1")]):
-        with pytest.raises(LabError):
-            recovery(mixed)
+    assert (episode(good).recovered, episode(good).passed_at) == (False, 0)
+    assert (episode(bad).recovered, episode(bad).passed_at) == (False, None)
 
 
 LEGACY: dict[str, dict[str, int]] = {

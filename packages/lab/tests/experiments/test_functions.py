@@ -15,7 +15,7 @@ pytest.importorskip("transformers", reason="transformers is not installed (extra
 
 from agentsignals_lab.coding_tasks import hardcoded  # noqa: E402
 from agentsignals_lab.experiments import grid  # noqa: E402  (after the check above)
-from agentsignals_lab.experiments.chosen_setting import setting  # noqa: E402
+from agentsignals_lab.experiments.file_setting import setting  # noqa: E402
 from agentsignals_lab.experiments.setting import SettingConfig, place  # noqa: E402
 from agentsignals_lab.residual.interface import Add, Message, Piece  # noqa: E402
 from tests.experiments import tiny  # noqa: E402

@@ -21,8 +21,7 @@ from agentsignals.errors import LabError  # noqa: E402
 from agentsignals_lab import directions  # noqa: E402  (after the check that it can be loaded)
 from agentsignals_lab.experiments import directions as directions_experiment  # noqa: E402
 from agentsignals_lab.experiments import grid, trajectory_probe  # noqa: E402
-from agentsignals_lab.experiments.chosen_setting import setting  # noqa: E402
-from agentsignals_lab.experiments.file_setting import Setting  # noqa: E402
+from agentsignals_lab.experiments.file_setting import Setting, setting  # noqa: E402
 from agentsignals_lab.experiments.setting import SettingConfig  # noqa: E402
 from agentsignals_lab.runs import Run  # noqa: E402
 from tests.experiments import tiny  # noqa: E402
@@ -166,7 +165,7 @@ def test_a_direction_of_a_file_is_a_source_too(tmp_path: Path) -> None:
     }  # fmt: skip
     tiny.ran(tmp_path / "r", "grid", config)
     assert [one["source"] for one in summary(tmp_path / "r", "chosen")] == ["desperate"]
-    with pytest.raises(LabError, match="no source 'bored'"):
+    with pytest.raises(LabError, match="no direction 'bored'"):
         tiny.ran(tmp_path / "no", "grid", {**config, "sources": ["bored"]})
 
 
@@ -212,8 +211,8 @@ def test_directions_of_texts_alone_encode_no_scene(tmp_path: Path, monkeypatch: 
     rows = run.table("separation", directions_experiment.SeparationRow).rows
     assert {(row.recipe, row.judged_on) for row in rows} == {("contrast", "stories"), ("probe", "stories")}
     assert sorted(p.name for p in (tmp_path / "r").glob("*.npz")) == ["directions-contrast.npz", "directions-probe.npz"]
-    assert told[0] == (0, 4)
-    assert told[-1] == (4, 4)
+    assert told[0] == (0, 6)
+    assert told[-1] == (6, 6)
 
 
 def test_prompts_move_along_the_emotion_of_their_tone(tmp_path: Path) -> None:

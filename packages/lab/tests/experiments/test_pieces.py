@@ -9,8 +9,7 @@ from agentsignals.errors import LabError
 from agentsignals_lab import experiments, steering
 from agentsignals_lab.conditions import BASELINE, Condition
 from agentsignals_lab.directions import DirectionSet
-from agentsignals_lab.experiment_setup import checked_config
-from agentsignals_lab.experiments import grid
+from agentsignals_lab.experiments import checked_config, grid
 from agentsignals_lab.experiments.setting import SettingConfig, with_decision
 from agentsignals_lab.residual.interface import Prompt, Span
 from agentsignals_lab.statistics import caveat, p_random
@@ -27,14 +26,19 @@ def test_every_experiment_says_what_it_asks_and_runs_without_settings(name: str)
 
 def test_a_setting_that_is_unknown_or_of_a_wrong_kind_is_refused() -> None:
     assert experiments.config("grid", {"layers": [1], "setting": {"tasks": 5}}).setting.tasks == 5
-    for name, settings in (
-        ("grid", {"layer": 1}),
-        ("grid", {"layers": "1"}),
-        ("grid", {"places": ["somewhere"]}),
-        ("nothing", {}),
+    for name, settings, says in (
+        ("grid", {"layer": 1}, "no setting 'layer'"),
+        ("grid", {"layers": "1"}, "Expected `array`"),
+        ("grid", {"places": ["somewhere"]}, "places takes feedback, task, tests"),
+        ("grid", {"doses": []}, "length >= 1"),
+        ("grid", {"places": ["sentences", "code"], "interventions": ["steer"]}, "run it by itself"),
+        ("grid", {"places": ["generated"], "interventions": ["patch"]}, "leave it out"),
+        ("directions", {"recipes": ["best"]}, "recipes takes published, grand_mean"),
+        ("nothing", {}, "no experiment 'nothing'"),
     ):
-        with pytest.raises(LabError):
+        with pytest.raises(LabError) as refused:
             experiments.config(name, settings)
+        assert says in f"{refused.value} {refused.value.hint}", (name, settings)
 
 
 def test_the_token_where_code_parts_ways_is_a_span_of_its_own() -> None:

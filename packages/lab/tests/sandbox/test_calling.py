@@ -21,6 +21,7 @@ from agentsignals.errors import SandboxError
 
 from agentsignals_lab import sandbox
 from agentsignals_lab.sandbox import confinement, syscalls
+from tests.sandbox.attacks import NEVER
 
 SRC = Path(sandbox.__file__).parents[2]
 
@@ -180,20 +181,6 @@ def test_it_dies_with_whoever_started_it() -> None:
     assert alive == []
 
 
-def test_a_program_runs_on_its_files_changes_none_and_has_no_network() -> None:
-    assert sandbox.exit_code({"a/x.txt": "7"}, ["grep", "-q", "7", "a/x.txt"]) == 0
-    assert sandbox.exit_code({"x.txt": "7"}, ["grep", "-q", "8", "x.txt"]) == 1
-    assert sandbox.exit_code({"x.txt": "7"}, ["sh", "-c", "echo 8 > x.txt"]) != 0
-    assert sandbox.exit_code({"x.txt": "7"}, ["sh", "-c", "echo 8 > $HOME/x && test -e $HOME/x"]) == 0
-    code = "import socket; socket.create_connection(('127.0.0.1', 9), 1)"
-    assert sandbox.exit_code({}, ["python3", "-c", code]) == 1
-    assert sandbox.exit_code({}, ["test", "-e", str(Path(__file__).resolve())]) == 1
-    assert sandbox.exit_code({}, ["sleep", "9"], sandbox.Limits(wall_s=0.5)) is None
-    assert sandbox.exit_code({}, ["no-such-program"]) == 127
-    with pytest.raises(SandboxError, match="leaves the folder"):
-        sandbox.exit_code({"../x": ""}, ["true"])
-
-
 # What a machine lacks
 
 
@@ -205,7 +192,7 @@ def test_code_is_not_run_without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_lock_that_fails_at_the_last_moment_runs_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(confinement, "_filter", lambda _: [(6, 0, 0, 0)] * 5000)  # longer than the kernel takes
+    monkeypatch.setattr(confinement, "_filter", lambda: [(6, 0, 0, 0)] * 5000)  # longer than the kernel takes
     with pytest.raises(SandboxError, match=r"nothing was run.*seccomp"):
         sandbox.call(f"open({str(tmp_path / 'mark')!r}, 'w')", "f", [(1,)])
     assert not (tmp_path / "mark").exists()
@@ -221,7 +208,7 @@ def test_numbers_of_system_calls_are_the_kernel_s() -> None:
         text = path.read_text("utf-8")
         named = {n: int(v) for n, v in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text)}
         named["newfstatat"] = named.get("newfstatat", named.get("fstatat", -1))
-        for table in (syscalls.COMPUTING, syscalls.BY_ARGUMENT, syscalls.NEVER):
+        for table in (syscalls.COMPUTING, syscalls.BY_ARGUMENT, NEVER):
             for name, number in syscalls.numbers(table, machine).items():
                 assert named.get(name, number) == number, (machine, name)
                 found += name in named

@@ -139,8 +139,8 @@ def test_a_task_of_this_shape_is_asked_and_evaluated_as_the_packages_own(tmp_pat
         ({"id": "a\u001b[2J"}, "no id"),
         ({"id": " "}, "no id"),
         ({"signature": "", "visible": [], "hidden": [{"pattern": "("}]}, "no RE2 pattern"),
-        ({"signature": "", "visible": [], "hidden": [{"pattern": "a", "text": "b"}]}, "one of text, pattern"),
-        ({"signature": "", "visible": [], "hidden": [{"says": "b"}]}, "one of text, pattern"),
+        ({"signature": "", "visible": [], "hidden": [{"pattern": "a", "text": "b"}]}, "one of text and pattern"),
+        ({"signature": "", "visible": [], "hidden": [{"says": "b"}]}, "one of text and pattern"),
     ],
 )
 def test_a_wrong_line_of_this_shape_is_refused_by_its_number(change: dict[str, Any], says: str, tmp_path: Path) -> None:
@@ -268,21 +268,6 @@ def test_a_pattern_takes_no_longer_for_a_hostile_answer() -> None:
     """A backtracking engine would need ages for this."""
     question = Task(id="q", family="file", says="?", hidden_checks=(Check(pattern="^(a+)+$"),))
     assert evaluate(question, "a" * 50_000 + "!").hidden_pass is False
-
-
-def test_a_command_judges_in_the_sandbox_and_not_here(tmp_path: Path) -> None:
-    from agentsignals_lab import sandbox  # noqa: PLC0415
-
-    if sandbox.missing():
-        pytest.skip("no strict sandbox on this machine")
-    harmless = "import sys\nsys.exit('7' not in open('answer.txt').read())\n"
-    script = f"open({str(tmp_path / 'out')!r}, 'w')\n{harmless}"
-    for files, passes in (({"check.py": harmless}, True), ({"check.py": script}, False)):
-        check = Check(command=("python3", "check.py"), files=files)
-        question = Task(id="q", family="file", says="?", hidden_checks=(check,))
-        assert evaluate(question, "It is 7.").hidden_pass is passes
-        assert evaluate(question, "It is 8.").hidden_pass is False
-    assert not (tmp_path / "out").exists()
 
 
 PLUS = {

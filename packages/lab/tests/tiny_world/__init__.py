@@ -31,11 +31,11 @@ def drawn(count: str, seed: int) -> list[Task]:
 
 def with_setting() -> None:
     """Add the setting; it needs NumPy."""
-    from agentsignals_lab.experiments import chosen_setting  # noqa: PLC0415
+    from agentsignals_lab.experiments import file_setting  # noqa: PLC0415
     from tests.tiny_world.setting import TinySetting  # noqa: PLC0415
 
     made: Any = TinySetting
-    chosen_setting.SETTINGS["tiny"] = made
+    file_setting.SETTINGS["tiny"] = made
 
 
 chosen.DRAWN["tiny"] = drawn

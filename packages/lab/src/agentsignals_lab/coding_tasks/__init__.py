@@ -1,4 +1,4 @@
-"""Function tasks with visible and hidden cases, their variants, and small repositories to mend.
+"""Function tasks with visible and hidden cases, and their variants.
 
 The function tasks are a file of tasks as anybody writes one (`functions.jsonl`).
 """
@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import get_args
 
 from agentsignals.errors import LabError
 
 from agentsignals_lab.coding_tasks.task import Case, Check, Task, Variant, examples, shown, words
 from agentsignals_lab.coding_tasks.task_files import read_tasks
-from agentsignals_lab.coding_tasks.variants import hardcoded, variant
+from agentsignals_lab.coding_tasks.variants import hardcoded, variant, variant_named
 
 __all__ = [
     "PUBLISHED",
@@ -24,12 +23,11 @@ __all__ = [
     "Variant",
     "examples",
     "hardcoded",
-    "id_of",
-    "keyed",
     "shown",
     "task",
     "tasks",
     "variant",
+    "variant_named",
     "words",
 ]
 
@@ -64,24 +62,11 @@ def tasks(
 
 def task(key: str) -> Task:
     """The task of a key (`id`, `id@version`, either with `+variant`). LabError when there is none of that version."""
-    (plain,) = tasks([id_of(key)])
-    return keyed(plain, key)
-
-
-def id_of(key: str) -> str:
-    """The id of the task that a key names."""
-    return key.partition("+")[0].partition("@")[0]
-
-
-def keyed(plain: Task, key: str) -> Task:
-    """The task in the variant that a key names. LabError for another version, or no such variant."""
     name, _, wanted = key.partition("+")
-    version = name.partition("@")[2]
+    task_id, _, version = name.partition("@")
+    (plain,) = tasks([task_id])
     if version and version != str(plain.version):
         raise LabError(
             f"Task {plain.id!r} is at version {plain.version}, not {version}.", "Rows of two versions differ."
         )
-    for kind in get_args(Variant):
-        if kind == (wanted or "plain"):
-            return variant(plain, kind)
-    raise LabError(f"There is no variant {wanted!r}.", f"Say one of {', '.join(get_args(Variant))}.")
+    return variant(plain, variant_named(wanted or "plain"))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import get_args
 
 from agentsignals.errors import LabError
 
-from agentsignals_lab.coding_tasks import PUBLISHED, Task, Variant, task, tasks, variant
+from agentsignals_lab.coding_tasks import PUBLISHED, Task, task, tasks, variant, variant_named
 from agentsignals_lab.coding_tasks.task_files import ENDING, TaskFile, is_file, read_tasks
 
 SETTING = ".toml"
@@ -24,7 +23,7 @@ def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 1
     `beside`: the folder that paths are seen from. LabError for what is not there, for a variant that is none, for tasks
     that have no variants, and where two are called alike.
     """
-    wanted = [_variant(name) for name in variants]
+    wanted = [variant_named(name) for name in variants]
     named, beside = of_setting(named, beside)
     drawn, _, count = named.partition(":")
     if drawn in DRAWN:
@@ -77,11 +76,3 @@ def of_setting(named: str, beside: Path = HERE) -> tuple[str, Path]:
     if "outcome" not in document or not isinstance(tasks, str):
         raise LabError(f"{path} is no setting: it names no tasks.", f"Name a setting, or a FILE{ENDING}.")
     return tasks, path.parent
-
-
-def _variant(name: str) -> Variant:
-    for kind in get_args(Variant):
-        if name == kind:
-            chosen: Variant = kind
-            return chosen
-    raise LabError(f"There is no variant {name!r}.", f"Say one of {', '.join(get_args(Variant))}.")

@@ -22,15 +22,12 @@ class Case(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Required text of an answer, where no function is asked for: one of `text`, `pattern` and `command`."""
+    """Required text of an answer, where no function is asked for: one of `text` and `pattern`."""
 
     text: str = ""
     """The answer is this, but for case and blanks at its ends."""
     pattern: str = ""
     """The answer holds a match of this RE2 pattern."""
-    command: tuple[str, ...] = ()
-    """Ends with 0 in the strict sandbox, in a folder that holds `answer.txt` and `files`."""
-    files: dict[str, str] = {}
     fails: bool = False
     """Turned round: the answer must not be, or hold, that."""
     says: str = ""

@@ -174,8 +174,8 @@ def _checks(parts: Iterable[str | Check]) -> tuple[Check, ...]:
     for part in parts:
         if isinstance(part, str):
             raise LabError(f"{part[:80]!r} is a case, and no signature says of what")
-        if sum(map(bool, (part.text, part.pattern, part.command))) != 1:
-            raise LabError("a check is one of text, pattern and command")
+        if bool(part.text) == bool(part.pattern):
+            raise LabError("a check is one of text and pattern")
         if part.pattern:
             # The same engine that will search the answers: what it refuses, it refuses before anything is asked.
             compiled(part.pattern)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, get_args
 
 from agentsignals.errors import LabError
 from msgspec.structs import replace
@@ -58,6 +58,15 @@ def variant(task: Task, name: Variant) -> Task:
     if task.variant != "plain":
         raise LabError(f"{task.key} is a variant already.", "Make variants of plain tasks.")
     return {"one_off": one_off, "conflicting": conflicting, "hardcode_inviting": hardcode_inviting}[name](task)
+
+
+def variant_named(name: str) -> Variant:
+    """The variant of that name. LabError when there is none."""
+    for kind in get_args(Variant):
+        if name == kind:
+            found: Variant = kind
+            return found
+    raise LabError(f"There is no variant {name!r}.", f"Say one of {', '.join(get_args(Variant))}.")
 
 
 def hardcoded(task: Task) -> str:

@@ -12,7 +12,7 @@ from agentsignals_lab.coding_tasks import Case
 from agentsignals_lab.evaluation.verdict import ErrorClass
 from agentsignals_lab.sandbox import Failed, Limits, Result, Returned, same, shown
 
-_LONGEST_ERROR = 300
+LONGEST_ERROR = 300
 _CLASSES: dict[str, ErrorClass] = {
     "syntax": "invalid_python",
     "missing_function": "no_function",
@@ -52,7 +52,7 @@ def run_cases(source: str, function: str, cases: Sequence[Case], limits: Limits)
         return Suite(
             results=(),
             passed=0,
-            error=f"the machine could not run it: {problem}"[:_LONGEST_ERROR],
+            error=f"the machine could not run it: {problem}"[:LONGEST_ERROR],
             error_class="infrastructure",
             tier=None,
             wall_s=0.0,
@@ -76,7 +76,7 @@ def _case_outcome(result: Result, case: Case) -> tuple[str, ErrorClass]:
             return "", "none"
         near = "" if case.within is None else f" within {case.within!r}"
         return f"expected {case.expected!r}{near}, got {shown(result.value)}", "wrong_value"
-    return str(result)[:_LONGEST_ERROR], class_of(result)
+    return str(result)[:LONGEST_ERROR], class_of(result)
 
 
 def class_of(failed: Failed) -> ErrorClass:

@@ -1,11 +1,12 @@
-"""Our evaluator, version `1`: the whole module runs in the sandbox, answers are compared outside."""
+"""Our evaluator, version `1`: the whole module runs in the sandbox, answers are compared outside. An answer that is a
+text is judged by its checks; a pattern is RE2."""
 
 from __future__ import annotations
 
-from agentsignals_lab.coding_tasks import Task
-from agentsignals_lab.evaluation.case_runs import run_cases
+from agentsignals_lab.coding_tasks import Check, Task
+from agentsignals_lab.coding_tasks.task_files import compiled
+from agentsignals_lab.evaluation.case_runs import LONGEST_ERROR, run_cases
 from agentsignals_lab.evaluation.extraction import extract
-from agentsignals_lab.evaluation.text_checks import judged
 from agentsignals_lab.evaluation.verdict import ErrorClass, Verdict
 from agentsignals_lab.sandbox import Limits
 
@@ -22,20 +23,23 @@ def evaluate(task: Task, answer: str, limits: Limits | None = None, *, source: s
         SandboxError: this machine can't lock it in.
     """
     if not task.function:
-        return judged(task, answer)
+        return _of_text(task, answer)
     limits = limits or Limits()
     if source is None:
         extracted = extract(answer, task.function)
         if not extracted.valid:
             reason: ErrorClass = "invalid_python" if extracted.source else "no_function"
-            return _none(task, extracted.source, reason)
+            return Verdict(
+                task=task.key, has_function=bool(extracted.source), valid_python=False, visible_pass=False,
+                hidden_pass=False, task_pass=False, error=reason, error_class=reason, extracted=extracted.source,
+                n_visible=len(task.visible), n_hidden=len(task.hidden),
+            )  # fmt: skip
         source = extracted.source
     visible = run_cases(source, task.function, task.visible, limits)
     hidden = run_cases(source, task.function, task.hidden, limits)
     ran = "infrastructure" not in (visible.error_class, hidden.error_class)
     first = hidden if visible.passes or hidden.error_class == "infrastructure" else visible
     return Verdict(
-        evaluator="1",
         task=task.key,
         has_function=first.error_class != "no_function",
         valid_python=first.error_class != "invalid_python",
@@ -54,18 +58,32 @@ def evaluate(task: Task, answer: str, limits: Limits | None = None, *, source: s
     )
 
 
-def _none(task: Task, source: str, reason: ErrorClass) -> Verdict:
-    return Verdict(
-        evaluator="1",
-        task=task.key,
-        has_function=bool(source),
-        valid_python=False,
-        visible_pass=False,
-        hidden_pass=False,
-        task_pass=False,
-        error=reason,
-        error_class=reason,
-        extracted=source,
-        n_visible=len(task.visible),
-        n_hidden=len(task.hidden),
+def _of_text(task: Task, answer: str) -> Verdict:
+    """The verdict on an answer to a task without a function: which of its checks are met."""
+    visible, hidden = (
+        [check for check in checks if _fails(check, answer)] for checks in (task.visible_checks, task.hidden_checks)
     )
+    failed = [*visible, *hidden]
+    return Verdict(
+        task=task.key,
+        has_function=False,
+        valid_python=bool(answer.strip()),
+        visible_pass=not visible,
+        hidden_pass=not hidden,
+        task_pass=not failed,
+        error=(failed[0].says or "the answer is not what was asked for")[:LONGEST_ERROR] if failed else "",
+        error_class="unmet" if failed else "none",
+        extracted="",
+        visible_passed=len(task.visible_checks) - len(visible),
+        n_visible=len(task.visible_checks),
+        hidden_passed=len(task.hidden_checks) - len(hidden),
+        n_hidden=len(task.hidden_checks),
+    )
+
+
+def _fails(check: Check, answer: str) -> bool:
+    if check.pattern:
+        met = compiled(check.pattern)(answer)
+    else:
+        met = answer.strip().casefold() == check.text.strip().casefold()
+    return met == check.fails

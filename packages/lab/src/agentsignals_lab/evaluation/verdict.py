@@ -1,12 +1,9 @@
-"""Verdict of an evaluator on one answer, and what may be counted together."""
+"""Verdict of an evaluator on one answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Literal
 
-from agentsignals.errors import LabError
 from msgspec import Struct
 
 EVALUATOR = "1"
@@ -55,49 +52,3 @@ class Verdict(Struct, frozen=True, kw_only=True):
     tier: str | None = None
     """The sandbox that locked the code in (`sandbox.TIER`); None when none was run."""
     wall_s: float = 0.0
-
-
-def one_evaluator(verdicts: Iterable[Verdict]) -> str:
-    """The evaluator of all of them. LabError when there are several, whose passes mean different things, or none."""
-    evaluators = sorted({verdict.evaluator for verdict in verdicts})
-    if len(evaluators) != 1:
-        raise LabError(
-            f"Verdicts of {' and '.join(evaluators)} can't be counted together."
-            if evaluators
-            else "There are no verdicts.",
-            "Run them again by one version of this program.",
-        )
-    return evaluators[0]
-
-
-class Recovery(Struct, frozen=True, kw_only=True):
-    """Recovery by retries in one run of attempts."""
-
-    attempts: int
-    failed_first: bool
-    recovered: bool
-    """The first attempt failed and a later one passed."""
-    passed_at: int | None
-    """The number (from 0) of the first attempt that passed."""
-    repeated: int
-    """Attempts whose code is that of the attempt before."""
-    regressed: int
-    """Attempts that pass fewer visible cases than the one before."""
-
-
-def recovery(attempts: Sequence[Verdict]) -> Recovery:
-    """Return the recovery by retries, from the verdicts of a run's attempts in order. LabError for none, or of two
-    evaluators."""
-    one_evaluator(attempts)
-    if len({attempt.task for attempt in attempts}) != 1:
-        raise LabError("Attempts of several tasks are no run.", "Give the attempts of one task and sample, in order.")
-    passes = [n for n, attempt in enumerate(attempts) if attempt.visible_pass]
-    pairs = list(pairwise(attempts))
-    return Recovery(
-        attempts=len(attempts),
-        failed_first=attempts[0].visible_pass is False,
-        recovered=bool(passes) and attempts[0].visible_pass is False,
-        passed_at=passes[0] if passes else None,
-        repeated=sum(bool(a.extracted) and a.extracted == b.extracted for a, b in pairs),
-        regressed=sum(b.visible_passed < a.visible_passed for a, b in pairs),
-    )

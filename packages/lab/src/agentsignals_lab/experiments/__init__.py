@@ -1,4 +1,4 @@
-"""Experiments with a model in this process, found by name and loaded when they are run.
+"""Experiments with a model in this process: found by name, set up from a file, loaded when they are run.
 
 An experiment is a module with a frozen struct `Config` whose fields all have defaults, and `run`. To add one:
 the module, and its line in `NAMES`. Rows go to tables of the run, chosen layers and effects to its summaries.
@@ -6,14 +6,18 @@ the module, and its line in `NAMES`. Rows go to tables of the run, chosen layers
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import tomllib
+from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from agentsignals.errors import LabError
 
-from agentsignals_lab.runs import Run
+from agentsignals_lab.run_setup import card_of, digest, manifest
+from agentsignals_lab.runs import Config, Run
 
 if TYPE_CHECKING:
     from agentsignals_lab.residual.model import HookedModel
@@ -27,6 +31,8 @@ NAMES = {
     "grid": "what steering, ablating, hiding and patching do by place, layer, dose, outcome; against random directions",
 }
 """Question of each in a line: told also where a requirement is not installed."""
+_PATHS = ("file", "texts", "directions")
+"""Settings that name a file."""
 
 
 class Experiment(Protocol):
@@ -40,11 +46,41 @@ class Experiment(Protocol):
         ...
 
 
+class Steps:
+    """Pieces of work, of which each call tells that one more is done."""
+
+    def __init__(self, progress: Progress, of: int) -> None:
+        self._progress, self._done, self._of = progress, 0, of
+        progress(0, of)
+
+    def __call__(self) -> None:
+        self._done += 1
+        self._progress(self._done, self._of)
+
+
 def experiment(name: str) -> Experiment:
     """The experiment of that name. LabError when there is none."""
     if name not in NAMES:
         raise LabError(f"There is no experiment {name!r}.", f"Say one of {', '.join(NAMES)}.")
     return cast(Experiment, import_module(f"{__name__}.{name}"))
+
+
+def settings_of(path: str | None, texts_file: str | None = None) -> dict[str, Any]:
+    """An experiment's settings from a TOML file; none named: none. Paths in it are seen from it. LabError when it can't
+    be read."""
+    settings: dict[str, Any] = {}
+    if path is not None:
+        try:
+            settings = tomllib.loads(Path(path).read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+            raise LabError(f"The settings {path} can't be read: {problem}", "They are written as TOML.") from problem
+        for table in (settings, settings.get("setting")):
+            for name in _PATHS:
+                if isinstance(table, dict) and isinstance(table.get(name), str):
+                    table[name] = str(Path(path).parent / table[name])
+    if texts_file is not None and isinstance(setting := settings.setdefault("setting", {}), dict):
+        setting["texts"] = texts_file
+    return settings
 
 
 def config(name: str, settings: dict[str, Any]) -> Any:
@@ -54,5 +90,59 @@ def config(name: str, settings: dict[str, Any]) -> Any:
         raise LabError(f"{name} has no setting {unknown[0]!r}.", f"Its settings: {', '.join(kind.__struct_fields__)}.")
     try:
         return msgspec.convert(settings, kind)
-    except msgspec.ValidationError as error:
-        raise LabError(f"A setting of {name} is wrong: {error}", "See its Config.") from error
+    except msgspec.ValidationError as problem:
+        raise LabError(f"A setting of {name} is wrong: {problem}", _allowed(kind, str(problem))) from problem
+
+
+def _allowed(kind: Any, problem: str) -> str:
+    """What the setting that a problem's path names can be."""
+    hint, names = kind, re.findall(r"\.(\w+)", problem.rpartition("`$")[2])
+    for name in names:
+        hint = get_type_hints(hint)[name]
+    if values := list(_literals(hint)):
+        return f"{names[-1]} takes {', '.join(map(str, values))}."
+    return "docs/lab.md has a table of settings and their values."
+
+
+def _literals(hint: Any) -> Iterator[Any]:
+    if get_origin(hint) is Literal:
+        yield from get_args(hint)
+    else:
+        for part in get_args(hint):
+            yield from _literals(part)
+
+
+def checked_config(config: Any) -> dict[str, str]:
+    """SHA-256 of the files that an experiment's settings name. LabError where they are not what they should be, or name
+    a direction that is not there; no model is loaded."""
+    files: dict[str, str] = {}
+    setting = getattr(config, "setting", None)
+    if setting is not None and setting.name == "functions":
+        from agentsignals_lab.experiments.setting_files import read_setting  # noqa: PLC0415  (NumPy is of an extra)
+
+        files |= read_setting(setting).files
+    if hasattr(config, "sources"):
+        from agentsignals_lab import directions  # noqa: PLC0415  (NumPy is of an extra)
+        from agentsignals_lab.experiments.learning import Source  # noqa: PLC0415  (as above)
+
+        named: tuple[str, ...] = ()
+        if config.directions:
+            files["directions"] = digest(Path(config.directions)) or ""
+            named = directions.read(Path(config.directions)).names
+        there = (*get_args(Source), *named)
+        if unknown := sorted(set(config.sources) - set(there)):
+            hint = "" if config.directions else "; name a file of other directions as `directions`"
+            raise LabError(f"There is no source {unknown[0]!r}.", f"Sources: {', '.join(there)}{hint}.")
+    return files
+
+
+def begin(folder: Path, asked: Config, model: HookedModel, seed: int, files: dict[str, str]) -> Run:
+    """Opens an experiment's run in a new folder, or goes on with it."""
+    settings: dict[str, Any] = msgspec.to_builtins(asked.settings)
+    setting = settings.get("setting") or {}
+    # By name alone: what is in a file is told by its hash, and where it lies is nobody's setting.
+    for table in (settings, setting):
+        table |= {key: Path(table[key]).name for key in _PATHS if table.get(key)}
+    if setting.get("file"):
+        setting.pop("name", None)
+    return Run.open(folder, Config(asked.experiment, settings), manifest(card_of(model), seed, files))

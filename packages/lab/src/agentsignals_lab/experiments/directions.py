@@ -14,9 +14,8 @@ from msgspec import Struct
 
 from agentsignals_lab import directions, separation
 from agentsignals_lab.directions import Array, Recipe
-from agentsignals_lab.experiments import Progress
-from agentsignals_lab.experiments.chosen_setting import setting
-from agentsignals_lab.experiments.file_setting import Setting
+from agentsignals_lab.experiments import Progress, Steps
+from agentsignals_lab.experiments.file_setting import Setting, setting
 from agentsignals_lab.experiments.learning import (
     Source,
     by_recipe,
@@ -77,17 +76,11 @@ def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> Non
     at, layers = setting(model, config.setting), chosen_layers(model, config.layers)
     recipes = config.recipes or [name for name in get_args(Recipe) if name != "published" or at.neutral_class]
     sources = _FROM_SCENES if config.scenes else ()
-    steps = iter(range(3 + len(recipes) + len(sources)))
-
-    def step() -> None:
-        progress(next(steps), 2 + len(recipes) + len(sources))
-
-    step()
+    judged, texts = (EMBEDDING, *layers), at.texts()
+    step = Steps(progress, 1 + len(texts) + len(recipes) + len(sources))
     calibration = calibrated(at, scenes=config.scenes)
     step()
-    judged = (EMBEDDING, *layers)
-    every_state, texts = text_states(at, judged), at.texts()
-    step()
+    every_state = text_states(at, judged, step)
     states = {name: rows[:, 1:] for name, rows in every_state.items()}
     topics = {name: [text.topic for text in rows] for name, rows in texts.items()}
     for recipe in recipes:

@@ -6,7 +6,7 @@ The package's own function tasks are such a setting (`functions.toml`).
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -51,10 +51,7 @@ class Setting:
 
     def scenes(self, tone: str, tasks: Sequence[Task] | None = None) -> list[Scene]:
         """One a task, after a failed attempt and feedback in this tone."""
-        return [self._scene(task, tone) for task in tasks or self.tasks]
-
-    def _scene(self, task: Task, tone: str) -> Scene:
-        return self.scene(task, tone, self._failed(task, (tone,)))
+        return [self.scene(task, tone, self._failed(task, (tone,))) for task in tasks or self.tasks]
 
     def _failed(self, task: Task, tones: Sequence[str]) -> list[Message]:
         """The task and one failed attempt a tone, each with feedback in it."""
@@ -154,18 +151,22 @@ class Setting:
             tones = dict.fromkeys((self.low, self.neutral, self.high))
             return {tone: [list(scene.chat) for scene in self.scenes(tone)] for tone in tones}
         stages, task_texts = texts.trajectory()
-        return {
-            stage.name: [
-                [
-                    Message(
-                        "user",
-                        (
-                            Piece("task", text),
-                            *(Piece("feedback", f"\n{feedback}", str(n)) for n, feedback in enumerate(stage.feedback)),
-                        ),
-                    )
-                ]
-                for _, text in task_texts
-            ]
-            for stage in stages
-        }
+
+        def chat(text: str, feedback: Sequence[str]) -> list[Message]:
+            told = (Piece("feedback", f"\n{words}", str(n)) for n, words in enumerate(feedback))
+            return [Message("user", (Piece("task", text), *told))]
+
+        return {stage.name: [chat(text, stage.feedback) for _, text in task_texts] for stage in stages}
+
+
+SETTINGS: dict[str, Callable[[HookedModel, SettingConfig], Setting]] = {"functions": Setting}
+"""By name. A Python program adds its own."""
+
+
+def setting(model: HookedModel, asked: SettingConfig) -> Setting:
+    """The setting of that name, ready. LabError when there is none, or for fewer than two tasks."""
+    if asked.tasks < 2:
+        raise LabError(f"{asked.tasks} tasks.", "Two at least: intervals are over tasks.")
+    if asked.name not in SETTINGS:
+        raise LabError(f"There is no setting {asked.name!r}.", f"Say one of {', '.join(SETTINGS)}, or name a file.")
+    return SETTINGS[asked.name](model, asked)

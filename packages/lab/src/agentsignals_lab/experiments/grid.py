@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast, get_args
 
 import numpy as np
 from agentsignals.errors import LabError
-from agentsignals.stats.paired import holm
+from agentsignals.stats.paired import benjamini_hochberg, holm
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
@@ -25,9 +25,8 @@ from agentsignals_lab.directions import Array, DirectionSet
 from agentsignals_lab.evaluation.extraction import extract
 from agentsignals_lab.evaluation.hardcoding import hardcoding
 from agentsignals_lab.evaluation.markers import prose_markers
-from agentsignals_lab.experiments import Progress
-from agentsignals_lab.experiments.chosen_setting import setting
-from agentsignals_lab.experiments.file_setting import Setting
+from agentsignals_lab.experiments import Progress, Steps
+from agentsignals_lab.experiments.file_setting import Setting, setting
 from agentsignals_lab.experiments.learning import Source, calibrated, halves, learnt
 from agentsignals_lab.experiments.setting import Floats, Place, Scene, SettingConfig, chosen_layers, place
 from agentsignals_lab.residual.interface import (
@@ -36,14 +35,13 @@ from agentsignals_lab.residual.interface import (
     Calibration,
     Edit,
     Positions,
-    Prompt,
     Replace,
     Role,
     Sampling,
     Suppress,
 )
 from agentsignals_lab.runs import Row, Run, seed_of
-from agentsignals_lab.statistics import LEVEL, benjamini_hochberg, caveat, mean, p_random, paired_difference
+from agentsignals_lab.statistics import LEVEL, caveat, mean, p_random, paired_difference
 
 if TYPE_CHECKING:
     from agentsignals_lab.residual.model import HookedModel
@@ -59,24 +57,31 @@ MOST_CHOOSING = 20
 """Random directions at each layer and dose that are chosen among: the choice carries no p, so few will do."""
 EACH = "sentences"
 """Stands for each labelled sentence and attempt, one at a time."""
+_SOME = Meta(min_length=1)
 
 
 class Config(Struct, frozen=True, kw_only=True):
     """The cells are all combinations of interventions, sources, places and outcomes."""
 
     setting: SettingConfig = SettingConfig()
-    interventions: tuple[Intervention, ...] = ("steer",)
-    sources: tuple[str, ...] = get_args(Source)
+    interventions: Annotated[tuple[Intervention, ...], _SOME] = ("steer",)
+    sources: Annotated[tuple[str, ...], _SOME] = get_args(Source)
     """Where a direction is learnt; or the name of one in the file `directions`."""
     directions: str | None = None
-    places: tuple[Place | Literal["sentences"], ...] = ("feedback", "decision")
+    places: Annotated[tuple[Place | Literal["sentences"], ...], _SOME] = ("feedback", "decision")
     """`sentences`: each labelled sentence and attempt by itself; `suppress` alone takes it."""
     layers: tuple[int, ...] = ()
-    doses: tuple[Annotated[float, Meta(gt=0)], ...] = (0.5, 1.0, 2.0)
+    doses: Annotated[tuple[Annotated[float, Meta(gt=0)], ...], _SOME] = (0.5, 1.0, 2.0)
     """Fractions of a layer's median norm; both signs are tried. `ablate` takes none."""
-    outcomes: tuple[Kind, ...] = ("read",)
+    outcomes: Annotated[tuple[Kind, ...], _SOME] = ("read",)
     max_new_tokens: int = 360
     temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        if EACH in self.places and self.interventions != ("suppress",):
+            raise ValueError(f"the place {EACH!r} takes no other intervention than suppress: run it by itself")
+        if "generated" in self.places and "patch" in self.interventions:
+            raise ValueError("the place 'generated' has no states of the other tone to patch: leave it out")
 
 
 class CellRow(Row, frozen=True, kw_only=True):
@@ -210,6 +215,8 @@ class Ground(Struct, frozen=True):
     layers: tuple[int, ...]
     calibration: Calibration
     written: Written
+    done: Steps
+    """Told after each place of an intervention, and layer or source there."""
 
     def measured(self, scenes: Sequence[Scene], edits: Sequence[Edit] = ()) -> Reading:
         """The outcomes that were asked for. Answers are drawn once, by random numbers of their task: the same under
@@ -243,26 +250,26 @@ def kind_of(task: Task, answer: str) -> Kind:
 def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> None:
     """Tables `cells`, `effects`, `items`; summaries `chosen` (an entry a direction's cell), `suppression` (what hiding
     leaves of the tones' difference), `patching` (the first layer at which a place carries half of it)."""
-    if EACH in config.places and config.interventions != ("suppress",):
-        raise LabError(f"The place {EACH!r} takes no other intervention than suppress.", "Run it by itself.")
     at = setting(model, config.setting)
     written = Written()
-    ground = Ground(run, at, config, chosen_layers(model, config.layers), calibrated(at), written)
-    steps = len(config.interventions)
+    layers, many = chosen_layers(model, config.layers), len(config.places)
+    steps = {"suppress": many, "patch": many * len(layers)}
+    done = Steps(progress, 1 + sum(steps.get(one, many * len(config.sources)) for one in config.interventions))
+    ground = Ground(run, at, config, layers, calibrated(at), written, done)
     tones = {tone: at.scenes(tone) for tone in dict.fromkeys((at.low, at.neutral, at.high))}
     plain = {tone: ground.measured(scenes) for tone, scenes in tones.items()}
     for tone, scenes in tones.items():
         if tone != at.neutral:
             written.add(f"tone {tone}", scenes, plain[tone], plain[at.neutral], at.unit)
+    done()
     chosen: list[Judged] = []
-    for number, intervention in enumerate(config.interventions):
+    for intervention in config.interventions:
         if intervention == "suppress":
             _suppress(ground, tones, plain)
         elif intervention == "patch":
             _patch(ground, tones, plain)
         else:
             chosen += _along(ground, intervention)
-        progress(number + 1, steps)
     written.write(run)
     if chosen:
         run.write_summary("chosen", with_verdicts(chosen, config.setting))
@@ -274,6 +281,7 @@ def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> Non
 def _suppress(ground: Ground, tones: Mapping[str, list[Scene]], plain: Mapping[str, Reading]) -> None:
     at, left = ground.at, {}
     for name in ground.config.places:
+        ground.done()
         if name == EACH:
             _each(ground)
             continue
@@ -309,17 +317,20 @@ def _each(ground: Ground) -> None:
 
 
 def _patch(ground: Ground, tones: Mapping[str, list[Scene]], plain: Mapping[str, Reading]) -> None:
+    from agentsignals_lab.residual.batches import meant  # noqa: PLC0415  (torch takes seconds, and settings come first)
+
     at, table = ground.at, ground.run.table("cells", CellRow)
     ways = {"denoise": (at.low, at.high), "noise": (at.high, at.low)}
     states = {tone: at.model.states([s.prompt for s in tones[tone]], ground.layers) for tone in (at.low, at.high)}
     for (number, layer), name in product(enumerate(ground.layers), ground.config.places):
         where = _unskipped(cast(Place, name))
+        ground.done()
         for way, (into, other) in ways.items():
             moved: dict[Kind, list[float]] = {kind: [] for kind in ground.config.outcomes}
             fits = []
             for n, (scene, there) in enumerate(zip(tones[into], tones[other], strict=True)):
-                here, from_ = _tokens(scene.prompt, where), _tokens(there.prompt, where)
-                if here and len(here) == len(from_):
+                here, from_ = (np.flatnonzero(meant(one.prompt, where)) for one in (scene, there))
+                if len(here) and len(here) == len(from_):
                     fits.append(n)
                     edit = Replace(layer, states[other][n][number][from_], where)
                     for kind, value in ground.measured([scene], [edit]).items():
@@ -358,17 +369,8 @@ def _cell(
 
 
 def _unskipped(name: Place) -> Positions:
-    meant = place(name)
-    return Positions(meant.which, meant.roles, meant.labels, skip_sinks=False)
-
-
-def _tokens(prompt: Prompt, meant: Positions) -> list[int]:
-    return [
-        token
-        for span in prompt.spans
-        if meant.which == "all" or (span.role in meant.roles and (not meant.labels or span.label in meant.labels))
-        for token in range(span.start, span.end)
-    ]
+    at = place(name)
+    return Positions(at.which, at.roles, at.labels, skip_sinks=False)
 
 
 # -- along a direction, against random ones --------------------------------------------------------------------------
@@ -404,7 +406,7 @@ def _along(ground: Ground, does: Literal["steer", "ablate"]) -> Iterator[Judged]
     tone = at.neutral if does == "steer" else at.high
     first, second = halves(at, config.setting.seed)
     named = directions.read(Path(config.directions)) if config.directions else None
-    sets = {source: _direction(ground, named, source, first) for source in config.sources}
+    vectors = {source: _vectors(ground, named, source, first) for source in config.sources}
     doses = config.doses if does == "steer" else (1.0,)
     parts = []
     for part, tasks in (("dev", first), ("test", second)):
@@ -415,9 +417,10 @@ def _along(ground: Ground, does: Literal["steer", "ablate"]) -> Iterator[Judged]
     for where in cast("tuple[Place, ...]", config.places):
         cells = list(product(ground.layers, doses))
         by_cell = {cell: _by_chance(ground, dev, does, cell, where) for cell in cells} if len(cells) > 1 else {}
-        for source in config.sources:
-            known = [cell for cell in cells if np.linalg.norm(sets[source].of(_only(sets[source]), cell[0])) > 0]
-            curves = {half.part: _curve(ground, half, does, (source, sets[source], where), known) for half in parts}
+        for source, of in vectors.items():
+            ground.done()
+            known = [cell for cell in cells if np.linalg.norm(of[cell[0]]) > 0]
+            curves = {half.part: _curve(ground, half, does, (source, of, where), known) for half in parts}
             for kind in config.outcomes:
                 sign = 1.0 if does == "steer" else -1.0
                 upward = {cell: sign * effects[kind] for cell, effects in curves["dev"].items()}
@@ -426,25 +429,17 @@ def _along(ground: Ground, does: Literal["steer", "ablate"]) -> Iterator[Judged]
                 if (where, layer, dose) not in chance_of:
                     chance_of[where, layer, dose] = _by_chance(ground, test, does, (layer, dose), where)
                 by_chance = [one[kind] for one in chance_of[where, layer, dose]]
-                vector = sets[source].of(_only(sets[source]), layer)
-                yield _judged(ground, test, (does, source, where, kind, layer, dose), vector, by_chance)
+                yield _judged(ground, test, (does, source, where, kind, layer, dose), of[layer], by_chance)
 
 
-def _only(of: DirectionSet) -> str:
-    return of.names[0]
-
-
-def _direction(ground: Ground, named: DirectionSet | None, source: str, tasks: Sequence[Task]) -> DirectionSet:
+def _vectors(ground: Ground, named: DirectionSet | None, source: str, tasks: Sequence[Task]) -> dict[int, Array]:
+    """The direction of a source by layer."""
     if source in get_args(Source):
-        return learnt(ground.at, cast(Source, source), ground.layers, tasks)
-    if named is None or source not in named.names:
-        raise LabError(
-            f"There is no source {source!r}.",
-            f"Sources: {', '.join(get_args(Source))}{'' if named is None else ', ' + ', '.join(named.names)};"
-            " name a file of other directions as `directions`.",
-        )
-    place_ = named.names.index(source)
-    return replace(named, names=(source,), vectors=named.vectors[place_ : place_ + 1])
+        of = learnt(ground.at, cast(Source, source), ground.layers, tasks)
+        return dict(zip(of.layers, of.vectors[0], strict=True))
+    if named is None:
+        raise LabError(f"There is no source {source!r}.", "Name a file of other directions as `directions`.")
+    return {layer: named.of(source, layer) for layer in ground.layers}
 
 
 def most_specific(
@@ -472,14 +467,14 @@ def _by_chance(ground: Ground, half: Half, does: str, cell: tuple[int, float], w
 
 
 def _curve(
-    ground: Ground, half: Half, does: str, road: tuple[str, DirectionSet, Place], cells: Sequence[tuple[int, float]]
+    ground: Ground, half: Half, does: str, road: tuple[str, dict[int, Array], Place], cells: Sequence[tuple[int, float]]
 ) -> dict[tuple[int, float], dict[Kind, float]]:
     """All doses of a direction into the table; the effects of those upward, by layer and dose."""
     source, of, where = road
     keys, upward = [scene.task.key for scene in half.scenes], {}
     signs = (-1, 1) if does == "steer" else (1,)
     for layer, dose in sorted((layer, sign * dose) for layer, dose in cells for sign in signs):
-        edit = _edit(ground, does, (layer, dose), of.of(_only(of), layer), where)
+        edit = _edit(ground, does, (layer, dose), of[layer], where)
         moved = {kind: v - half.plain[kind] for kind, v in ground.measured(half.scenes, [edit]).items()}
         if dose > 0:
             upward[layer, dose] = {kind: float(values.mean()) for kind, values in moved.items()}

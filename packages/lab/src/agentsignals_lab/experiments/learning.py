@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -34,9 +34,13 @@ def halves(at: Setting, seed: int) -> tuple[list[Task], list[Task]]:
     return first, [task for task, is_learning in zip(at.tasks, learns, strict=True) if not is_learning]
 
 
-def text_states(at: Setting, layers: Sequence[int]) -> dict[str, Array]:
-    """(texts, layers, d) by class, means over all tokens but sinks."""
-    return {name: at.model.record([text.prompt for text in rows], layers) for name, rows in at.texts().items()}
+def text_states(at: Setting, layers: Sequence[int], step: Callable[[], None]) -> dict[str, Array]:
+    """(texts, layers, d) by class, means over all tokens but sinks. `step`: called after each class."""
+    states = {}
+    for name, rows in at.texts().items():
+        states[name] = at.model.record([text.prompt for text in rows], layers)
+        step()
+    return states
 
 
 def scene_states(at: Setting, scenes: Sequence[Scene], source: Source, layers: Sequence[int]) -> Array:

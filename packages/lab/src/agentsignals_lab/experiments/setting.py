@@ -9,17 +9,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
+from agentsignals.errors import LabError
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from agentsignals_lab.coding_tasks import Task
-from agentsignals_lab.residual.interface import (
-    Message,
-    Positions,
-    Prompt,
-    Role,
-    Span,
-)
+from agentsignals_lab.residual.interface import Message, Positions, Prompt, Role, Span
 
 if TYPE_CHECKING:
     from agentsignals_lab.residual.model import HookedModel
@@ -27,7 +22,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _DECISION = "decision"
-
 Place = Literal["feedback", "task", "tests", "code", "decision", "all", "generated"]
 """Where an edit acts: the tokens of a role, the last one before the answer parts ways, all, or all that is written."""
 
@@ -46,7 +40,7 @@ class SettingConfig(Struct, frozen=True, kw_only=True):
     """Which setting, and how much of it."""
 
     name: str = "functions"
-    """That of `file`, or the package's function tasks; a Python program may add others (`chosen_setting`)."""
+    """That of `file`, or the package's function tasks; a Python program may add others (`file_setting.SETTINGS`)."""
     file: str | None = None
     """A setting of one's own, as TOML (docs/lab.md)."""
     texts: str | None = None
@@ -97,8 +91,11 @@ def with_decision(prompt: Prompt, at: int | None = None) -> Prompt:
 
 
 def chosen_layers(model: HookedModel, asked: Sequence[int]) -> tuple[int, ...]:
-    """The layers named; none named: all of a small model, else five spread over its depth."""
+    """The layers named; none named: all of a small model, else five spread over its depth. LabError for one that the
+    model does not have."""
+    depth = model.card.layers
+    if odd := [layer for layer in asked if not 0 <= layer < depth]:
+        raise LabError(f"There is no layer {odd[0]}.", f"Layers go from 0 to {depth - 1}.")
     if asked:
         return tuple(asked)
-    depth = model.card.layers
     return tuple(range(depth)) if depth <= 6 else tuple(sorted({depth * k // 6 for k in range(1, 6)}))

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from agentsignals_lab import directions
 from agentsignals_lab.directions import Array, DirectionSet, Recipe
-from agentsignals_lab.experiments import Progress
-from agentsignals_lab.experiments.chosen_setting import setting
+from agentsignals_lab.experiments import Progress, Steps
+from agentsignals_lab.experiments.file_setting import setting
 from agentsignals_lab.experiments.learning import by_recipe, calibrated, text_states
 from agentsignals_lab.experiments.setting import SettingConfig, chosen_layers
 from agentsignals_lab.residual.interface import Calibration, Prompt
@@ -67,15 +67,18 @@ class Trend(Struct, frozen=True):
 def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> None:
     """Table `probe`, file `directions.npz`, summary `trends`."""
     at, layers = setting(model, config.setting), chosen_layers(model, config.layers)
+    stages = at.stages()
+    step = Steps(progress, 1 + len(at.texts()) + len(stages))
     calibration = calibrated(at, scenes=config.scenes)
-    of = by_recipe(at, config.recipe, text_states(at, layers), layers)
+    step()
+    of = by_recipe(at, config.recipe, text_states(at, layers, step), layers)
     directions.write(of, run.folder / "directions.npz")
-    table, stages = run.table("probe", ProbeRow), at.stages()
-    for number, (stage, chats) in enumerate(stages.items()):
+    table = run.table("probe", ProbeRow)
+    for stage, chats in stages.items():
         prompts = [model.encode(chat) for chat in chats]
         for item, (prompt, states) in enumerate(zip(prompts, model.states(prompts, layers), strict=True)):
             table.add(_rows((stage, item), prompt, states, (of, calibration)))
-        progress(number + 1, len(stages))
+        step()
     run.write_summary("trends", _trends(table.rows, list(stages)))
 
 

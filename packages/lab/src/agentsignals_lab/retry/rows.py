@@ -25,8 +25,11 @@ class EpisodeRow(Row, frozen=True, kw_only=True):
     recovered: bool
     """The first attempt failed and a later one passed its visible tests."""
     passed_at: int | None
+    """Number (from 0) of the first attempt that passed its visible tests."""
     regressed: int
+    """Attempts that pass fewer visible cases than the one before."""
     repeated: int
+    """Attempts whose code is that of the attempt before."""
     hardcoded: bool
     """In its last attempt."""
     evaluator: str

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from agentsignals_lab.coding_tasks import Task
 from agentsignals_lab.evaluation.hardcoding import hardcoding
 from agentsignals_lab.evaluation.markers import legacy_score, prose_markers
-from agentsignals_lab.evaluation.verdict import Verdict, recovery
+from agentsignals_lab.evaluation.verdict import Verdict
 from agentsignals_lab.residual.interface import Generation
 from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow
 
@@ -66,7 +67,8 @@ def episode_row(
     condition: str, task: Task, sample: int, attempts: Sequence[AttemptRow], verdicts: Sequence[Verdict]
 ) -> EpisodeRow:
     """Return the outcome of all attempts of an episode; its result is that of the last one made."""
-    retries, last = recovery(verdicts), attempts[-1]
+    last, failed_first, pairs = attempts[-1], verdicts[0].visible_pass is False, list(pairwise(verdicts))
+    passed_at = next((n for n, verdict in enumerate(verdicts) if verdict.visible_pass), None)
     return EpisodeRow(
         condition=condition,
         task=task.key,
@@ -75,11 +77,11 @@ def episode_row(
         visible_pass=last.visible_pass,
         hidden_pass=last.hidden_pass,
         full_pass=last.full_pass,
-        failed_first=retries.failed_first,
-        recovered=retries.recovered,
-        passed_at=retries.passed_at,
-        regressed=retries.regressed,
-        repeated=retries.repeated,
+        failed_first=failed_first,
+        recovered=failed_first and passed_at is not None,
+        passed_at=passed_at,
+        regressed=sum(b.visible_passed < a.visible_passed for a, b in pairs),
+        repeated=sum(bool(a.extracted) and a.extracted == b.extracted for a, b in pairs),
         hardcoded=last.hardcoded,
         evaluator=last.evaluator,
         tier=last.tier,

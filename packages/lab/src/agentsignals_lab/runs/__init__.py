@@ -73,7 +73,8 @@ def packages() -> dict[str, str]:
 
 
 class Run:
-    """An open run. Use it in a `with`: leaving settles the rows, also when it is interrupted."""
+    """An open run. Use it in a `with`: leaving settles the rows, also when it is interrupted. One that fails before it
+    has a result leaves nothing."""
 
     def __init__(self, folder: Path, config: Config, manifest: Manifest) -> None:
         self.folder, self.config, self.manifest = folder, config, manifest
@@ -157,7 +158,13 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        files = [path for path in self.folder.rglob("*") if path.is_file()]
+        if kind is not None and {path.name for path in files} <= {*_ANY_RUN, _TASKS}:
+            # It failed before it had a result: the folder can be used for mended settings.
+            for path in (*files, self.folder / "rows", self.folder / "traces"):
+                path.unlink() if path.is_file() else path.rmdir()
+            return
         for table in self._tables.values():
             table.settle()
 

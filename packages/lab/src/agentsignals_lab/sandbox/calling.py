@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-import tempfile
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from agentsignals.errors import SandboxError
@@ -23,7 +21,6 @@ STOPPED: dict[process.Stopped, tuple[FailureKind, str]] = {
 FROM_INSIDE = frozenset(get_args(FailureKind)) - {"timeout", "killed", "exited", "output", "not_reached"}
 """The kinds a process may say of itself."""
 NOT_REACHED = Failed("not_reached", "an earlier call ended the process", where="process")
-FOR_PROGRAMS = Limits(cpu_s=120, wall_s=180.0, memory_bytes=2 << 30, file_bytes=64 << 20, open_files=256)
 
 
 def call(source: str, function: str, inputs: Sequence[tuple[Any, ...]], limits: Limits | None = None) -> Outcome:
@@ -59,28 +56,6 @@ def call(source: str, function: str, inputs: Sequence[tuple[Any, ...]], limits: 
         cpu_s=_cpu_s(ended, before),
         output=ended.head,
     )
-
-
-def exit_code(files: Mapping[str, str], argv: Sequence[str], limits: Limits = FOR_PROGRAMS) -> int | None:
-    """Run a program in a folder of these files, without a shell; return its exit code, None when it was stopped.
-
-    Raises:
-        SandboxError: there is no sandbox here, a name leaves the folder, or the process could not be locked.
-    """
-    confinement.require()
-    with tempfile.TemporaryDirectory(prefix="agentsignals-check-") as place:
-        for name, text in files.items():
-            path = Path(place, name)
-            if not path.resolve().is_relative_to(Path(place).resolve()):
-                raise SandboxError(f"{name} leaves the folder.", "Name files below it.")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, "utf-8")
-        start = confinement.started(confinement.running(limits, Path(place)), until_exit=True)
-        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": confinement.HOME, "LANG": "C.UTF-8"}
-        what = {"argv": list(argv), "env": env}
-        ended = process.run(start, lambda pipe: confinement.request(pipe, limits, programs=True, **what), limits)
-    confinement.said_first(ended)
-    return None if ended.stopped else ended.exit_code
 
 
 def _cpu_s(ended: process.Ended, before: float) -> float | None:

@@ -26,14 +26,10 @@ TIER = "strict"
 """The one way that model-written code runs, as manifests and rows name it."""
 APART = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox")
 HOME = "/tmp"  # noqa: S108 - inside, a file system of its own
-CHECKED = "/checked"
-"""Where a program finds its files, which it can't change."""
 
 PACKAGES = ("site-packages", "dist-packages")
 DATA = ("/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/usr/lib/locale", "/dev/urandom")
 LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
-PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/ld.so.cache")
-"""Programs and their libraries. Not /etc: users, hosts and keys are nobody's business."""
 
 FLAGS = ("-P", "-s", "-S", "-B")
 """No script's folder, no user's and no installed packages, no bytecode written. Not -I, which would also ignore the
@@ -73,8 +69,8 @@ def require() -> None:
         )
 
 
-def request(pipe: int, limits: Limits, *, programs: bool = False, **what: Any) -> dict[str, Any]:
-    """Return what the inside reads first: the locks to put on, then what to do. `programs`: it may start some."""
+def request(pipe: int, limits: Limits, **what: Any) -> dict[str, Any]:
+    """Return what the inside reads first: the locks to put on, then what to do."""
     locks = {
         "rlimits": {
             "RLIMIT_CPU": limits.cpu_s,
@@ -82,19 +78,17 @@ def request(pipe: int, limits: Limits, *, programs: bool = False, **what: Any) -
             "RLIMIT_FSIZE": limits.file_bytes,
             "RLIMIT_NOFILE": limits.open_files,
             "RLIMIT_CORE": 0,
-            **({"RLIMIT_NPROC": limits.processes} if programs else {}),
         },
         "die_with_parent": 0,
         "capabilities": None,
-        "seccomp": _filter(programs),
+        "seccomp": _filter(),
     }
-    nothing: dict[str, Any] = {"argv": None, "env": None, "source": None, "function": "", "inputs": []}
-    return {"pipe": pipe, "locks": locks, **nothing, **what}
+    return {"pipe": pipe, "locks": locks, "source": None, "function": "", "inputs": [], **what}
 
 
 @cache
-def _filter(programs: bool) -> filters.Program:
-    return (filters.building if programs else filters.computing)(platform.machine())
+def _filter() -> filters.Program:
+    return filters.computing(platform.machine())
 
 
 def said_first(ended: process.Ended) -> float:
@@ -113,33 +107,22 @@ def said_first(ended: process.Ended) -> float:
     )
 
 
-def started(wrapper: list[str], **how: Any) -> process.Start:
+def started(wrapper: list[str]) -> process.Start:
     """The start of the inside under bubblewrap; it reads a request from its standard input."""
     here = Path(__file__).resolve().parent
     command = [executable(), *FLAGS, "-c", BOOT, str(here.parent), str(here)]
     env = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "HOME": HOME, "TMPDIR": HOME}
-    return process.Start(argv=[*wrapper, "--", *command], env=env, **how)
+    return process.Start(argv=[*wrapper, "--", *command], env=env)
 
 
 def computing(limits: Limits) -> list[str]:
-    """For code that is only called: a bare Python, devices, and a small folder in memory."""
-    return [*_begun(limits), *_python(), "--dev", "/dev", *_sealed(), "--chdir", HOME]
+    """A bare Python, devices, and a small folder in memory.
 
-
-def running(limits: Limits, folder: Path) -> list[str]:
-    """For a program on files: the system's programs, and the files, which can't be written to."""
-    system = [*_read_only(PROGRAMS), *_python(PROGRAMS), "--dev", "/dev", "--proc", "/proc"]
-    return [*_begun(limits), *system, "--ro-bind", str(folder), CHECKED, *_sealed(), "--chdir", CHECKED]
-
-
-def _begun(limits: Limits) -> list[str]:
-    # The folder in memory comes before what may lie in the real one, such as this package.
-    return [shutil.which("bwrap") or "bwrap", *APART, "--size", str(limits.disk_bytes), "--tmpfs", HOME]
-
-
-def _sealed() -> tuple[str, ...]:
-    """Comes last: the root and the devices are file systems in memory, too, as large as half of the machine's."""
-    return ("--remount-ro", "/dev", "--remount-ro", "/")
+    That folder comes before what may lie in the real one, such as this package. The seal comes last: the root and the
+    devices are file systems in memory, too, as large as half of the machine's.
+    """
+    begun = [shutil.which("bwrap") or "bwrap", *APART, "--size", str(limits.disk_bytes), "--tmpfs", HOME]
+    return [*begun, *_python(), "--dev", "/dev", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME]
 
 
 @cache
@@ -148,12 +131,9 @@ def executable() -> str:
     return str(Path(getattr(sys, "_base_executable", "") or sys.executable).resolve())
 
 
-def _python(there: tuple[str, ...] = ()) -> list[str]:
+def _python() -> list[str]:
     """A bare Python, where it also is outside, and the inside of this package; without any installed package, and
-    without the rest of this one, which knows what is expected.
-
-    What lies under the folders that are `there` already is not put there again.
-    """
+    without the rest of this one, which knows what is expected."""
     library = Path(sysconfig.get_path("stdlib")).resolve()
     system = [Path(root) for root in (*LIBRARIES, "/usr/local/lib", "/usr/local/lib64")]
     installed = [library / name for name in PACKAGES]
@@ -164,16 +144,12 @@ def _python(there: tuple[str, ...] = ()) -> list[str]:
     files = sorted({str(file) for folder in loose for file in folder.glob("*.so*") if file.is_file()})
     here = Path(__file__).resolve().parent
     hidden = [*dict.fromkeys(str(path.resolve()) for path in installed if path.is_dir()), str(here.parent)]
-
-    def wanted(paths: Iterable[str]) -> list[str]:
-        return [path for path in paths if not any(path == root or path.startswith(f"{root}/") for root in there)]
-
     return [
-        *_read_only(wanted(folders)),
+        *_read_only(folders),
         *(word for folder in hidden for word in ("--tmpfs", folder)),
         *_read_only([str(here / "inside")]),
         *(word for folder in hidden for word in ("--remount-ro", folder)),
-        *_read_only(wanted([executable(), *files, *DATA])),
+        *_read_only([executable(), *files, *DATA]),
     ]
 
 

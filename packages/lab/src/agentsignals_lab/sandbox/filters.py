@@ -10,7 +10,7 @@ import errno
 from collections.abc import Iterable
 
 from agentsignals_lab.sandbox.inside.locks import OWN_PID
-from agentsignals_lab.sandbox.syscalls import ARCHITECTURES, BY_ARGUMENT, COMPUTING, NEVER, NEWEST, numbers
+from agentsignals_lab.sandbox.syscalls import ARCHITECTURES, BY_ARGUMENT, COMPUTING, NEWEST, numbers
 
 Instruction = tuple[int, int, int, int]
 Program = list[Instruction]
@@ -33,9 +33,6 @@ FCNTL_HARMLESS = (0, 1, 2, 3, 4, 5, 6, 7, 1030)
 
 IOCTL_HARMLESS = (0x5401, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS (isatty), FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
-
-IOCTL_TYPES_INTO_TERMINALS = (0x5412, 0x541C)
-"""TIOCSTI, TIOCLINUX."""
 
 AF_UNIX, SOCK_STREAM, SOCK_TYPE_MASK = 1, 1, 0xF
 SET_BITS = 0o7000
@@ -65,18 +62,6 @@ def computing(machine: str) -> Program:
     return _program(machine, rules, REFUSE)
 
 
-def building(machine: str) -> Program:
-    """Lets programs run programs, and refuses what no build or test needs."""
-    special = numbers(BY_ARGUMENT, machine)
-    rules: dict[int, Program] = {number: [REFUSE] for number in numbers(NEVER, machine).values()}
-    rules |= {
-        special["clone"]: [*_no_bit(0, CLONE_NEW & ~0x80), ALLOW],  # of a plain fork, the low byte is its signal
-        special["clone3"]: [UNKNOWN],
-        special["ioctl"]: [*_none_of(1, IOCTL_TYPES_INTO_TERMINALS), ALLOW],
-    }
-    return _program(machine, rules, ALLOW)
-
-
 def _program(machine: str, rules: dict[int, Program], otherwise: Instruction) -> Program:
     program: Program = [(LOAD, 0, 0, 4), (EQUAL, 1, 0, ARCHITECTURES[machine].audit), KILL, (LOAD, 0, 0, 0)]
     for number, block in sorted(rules.items()):
@@ -93,13 +78,6 @@ def _one_of(argument: int, values: Iterable[int], mask: int | None = None) -> Pr
     values = list(values)
     masked: Program = [] if mask is None else [(AND, 0, 0, mask)]
     return [_low(argument), *masked, *((EQUAL, len(values) - n, 0, v) for n, v in enumerate(values)), REFUSE]
-
-
-def _none_of(argument: int, values: Iterable[int]) -> Program:
-    checks: Program = [_low(argument)]
-    for value in values:
-        checks += [(EQUAL, 0, 1, value), REFUSE]
-    return checks
 
 
 def _some_bit(argument: int, bits: int) -> Program:

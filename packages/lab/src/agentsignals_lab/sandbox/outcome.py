@@ -36,8 +36,6 @@ class Limits(Struct, frozen=True, gc=False, kw_only=True):
     open_files: int = 32
     output_bytes: int = 1 << 20
     result_bytes: int = 4 << 20
-    processes: int = 64
-    """Of a program; code that is only called has one."""
 
 
 class Returned(Struct, frozen=True):

@@ -10,8 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from agentsignals import private_files
@@ -67,18 +66,15 @@ class Watched:
         self._frames = bytearray()
         self._output = bytearray()
         self._results_open = True
-        self._alive = True
 
-    def watch(self, results: int, output: int, exit_file: int | None = None) -> None:
-        """Until it is done, has closed its pipe of results (or ended, given its exit's file), or took too much."""
+    def watch(self, results: int, output: int) -> None:
+        """Until it is done, has closed its pipe of results, or took too much."""
         deadline = time.monotonic() + START_S
         started = time.monotonic()
         with selectors.DefaultSelector() as selector:
             selector.register(results, selectors.EVENT_READ, self._more_frames)
             selector.register(output, selectors.EVENT_READ, self._more_output)
-            if exit_file is not None:
-                selector.register(exit_file, selectors.EVENT_READ, self._exited)
-            while self._running(exit_file is None) and not self.ended.stopped:
+            while self._results_open and not self.ended.done and not self.ended.stopped:
                 now = time.monotonic()
                 if now >= deadline:
                     self.ended.stopped = "wall"
@@ -100,13 +96,6 @@ class Watched:
                 pass
         self.ended.frames, self.ended.output = bytes(self._frames), bytes(self._output)
         return self.ended
-
-    def _running(self, results_matter: bool) -> bool:
-        return self._results_open and not self.ended.done if results_matter else self._alive
-
-    def _exited(self, _: int) -> bool:
-        self._alive = False
-        return False
 
     def _more_frames(self, pipe: int) -> bool:
         chunk = os.read(pipe, CHUNK)
@@ -132,8 +121,6 @@ class Start(Struct, frozen=True, kw_only=True):
     argv: Sequence[str]
     env: dict[str, str]
     keep_output: int = 4 * HEAD_CHARS
-    until_exit: bool = False
-    """Go on after it has closed its pipe of results, as a process does that becomes another program."""
 
 
 def run(start: Start, request: Callable[[int], object], limits: Limits) -> Ended:
@@ -157,8 +144,7 @@ def run(start: Start, request: Callable[[int], object], limits: Limits) -> Ended
             os.close(results_write)
             os.close(output_write)
             results_write = output_write = -1
-            with _exit_of(process.pid) if start.until_exit else nullcontext() as exit_file:
-                watched.watch(results_read, output_read, exit_file)
+            watched.watch(results_read, output_read)
             if not watched.ended.stopped:
                 _wait_a_little(process.pid)
         finally:
@@ -186,16 +172,6 @@ def _started(start: Start, request: int, output: int, results: int) -> subproces
         raise SandboxError(
             f"{start.argv[0]} can't be started: {error}", "See the sandbox's page in the manual."
         ) from error
-
-
-@contextlib.contextmanager
-def _exit_of(pid: int) -> Iterator[int]:
-    """A file that can be read once the process has ended (Linux)."""
-    file = os.pidfd_open(pid)
-    try:
-        yield file
-    finally:
-        os.close(file)
 
 
 def _wait_a_little(pid: int) -> None:

@@ -19,8 +19,6 @@ from agentsignals_lab.sandbox.inside import locks, wire
 
 CANDIDATE = "<candidate>"
 MOST_MESSAGE_CHARS = 500
-NO_SUCH_PROGRAM = 127
-"""The exit code shells give for it."""
 
 Send = Callable[[dict[str, Any]], None]
 
@@ -43,23 +41,12 @@ def main() -> None:
         send({"not_ready": reasons})
         return
     send({"ready": reasons, "cpu_s": time.process_time()})
-    if request["argv"]:
-        _become(request["argv"], request["env"], pipe)
     if request["source"] is not None:
         _answer(request["source"], request["function"], request["inputs"], send)
     _flush()
     send({"cpu_s": time.process_time()})
     send({"done": True})
     os._exit(0)
-
-
-def _become(argv: list[str], env: dict[str, str], pipe: int) -> None:
-    os.set_inheritable(pipe, False)
-    try:
-        os.execvpe(argv[0], argv, env)  # noqa: S606 - no shell, and sandboxed
-    except OSError as error:
-        os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
-        os._exit(NO_SUCH_PROGRAM)
 
 
 def _answer(source: str, function: str, inputs: list[Any], send: Send) -> None:
