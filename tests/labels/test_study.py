@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.labels.labellers import labeller, standing
+from agentsignals.labels.labellers import labeller
+from agentsignals.questions.label_shares import standing
 from agentsignals.stats.agent_traces import FAILURE_PATTERNS, main_labeller
 from agentsignals.store import Store
 from tests.labels.server import Server, label, material
