@@ -126,7 +126,7 @@ def test_a_long_session_whose_place_nobody_knows_is_no_place_that_dominates() ->
 
 def test_of_few_sessions_the_interval_is_the_sessions_and_of_nothing_there_is_none() -> None:
     few = clustered_share([("a", 1, 1), ("b", 0, 1)], {})
-    assert few.interval == share_interval([(1, 1), (0, 1)]) and few.note == "from fewer than 6 sessions"
+    assert few.interval == share_interval([(1, 1), (0, 1)]) and few.note == "this figure is from fewer than 6 sessions"
     assert clustered_share([("a", 1, 3)], {}).interval is None
     nothing = clustered_share([("a", 0, 0)], {"a": "p"})
     assert (nothing.value, nothing.n, nothing.interval, nothing.note) == (None, 0, None, "")
@@ -147,7 +147,7 @@ def test_a_median_lies_between_the_values_at_the_ends_of_the_share_below_it() ->
     wide = median_interval(apart, {})[0] or (0, 0)
     assert wide[1] - wide[0] > 2 * (high - low)
     assert median_interval([], {}) == (None, "")
-    assert median_interval([("s", 1.0)], {}) == (None, "from fewer than 6 sessions")
+    assert median_interval([("s", 1.0)], {}) == (None, "this figure is from fewer than 6 sessions")
 
 
 def test_a_median_that_most_messages_share_is_held_by_its_interval() -> None:

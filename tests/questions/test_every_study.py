@@ -387,7 +387,7 @@ def test_finding_mark_and_cells_of_an_estimate_are_one_figure() -> None:
     assert (finding.unit, finding.command, finding.note) == (
         "share of calls",
         'agentsignals query "SELECT 1"',
-        "a caveat; from fewer than 6 sessions",
+        "a caveat; this figure is from fewer than 6 sessions",
     )
     assert (mark["tip"], mark["at"]) == ("1 of 4 calls, 25.0%", "1")
 

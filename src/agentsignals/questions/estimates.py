@@ -441,7 +441,7 @@ class Sample:
         if by_session.interval is not None:
             return by_session.interval, _few_places(places.clusters, self._drawn, self._place)
         few = share_interval(list(zip(ks, self._ns, strict=True)))
-        return few, f"from fewer than {FEWEST_CLUSTERS} {self._drawn}" if places.clusters else ""
+        return few, f"this figure is from fewer than {FEWEST_CLUSTERS} {self._drawn}" if places.clusters else ""
 
 
 def clustered_share(

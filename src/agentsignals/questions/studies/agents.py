@@ -155,9 +155,11 @@ def models_study(inputs: Inputs) -> Outcome:
         " them too."
     ]
     if narrow:
-        limits.append(f"{narrow} of {times(len(rows), 'model')}: more than half of the sessions are in one project.")
+        limits.append(f"{narrow} of {times(len(rows), 'model')} have more than half of their sessions in one project.")
     if thin:
-        limits.append(f"{thin} of {times(len(rows), 'model')}: fewer than {ENOUGH_SESSIONS} sessions.")
+        limits.append(
+            f"{thin} of {times(len(rows), 'model')} have fewer than {ENOUGH_SESSIONS} sessions: read them with care."
+        )
     return Outcome(findings, [by_model], [errors], limits)
 
 

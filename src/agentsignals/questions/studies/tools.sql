@@ -147,7 +147,7 @@ FROM (SELECT placed.*, coalesce(cut, false) AS cut FROM placed LEFT JOIN cut USI
 -- signals: chat.hard_interruption
 
 -- finding: tool_positions.last_git
--- title: Finished prompts after which the last call is git or gh
+-- title: Prompts whose last call is git or gh, of prompts that ran to their end
 -- of: finished turns
 -- unit: share of turns
 -- note: the SWE-chat paper reports 27%
