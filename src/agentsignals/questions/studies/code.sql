@@ -150,25 +150,25 @@ ORDER BY session_id
 -- note: the SWE-chat paper (version 1) reports 50.3%
 
 -- finding: survival.strict
--- title: Lines by agents that the commit keeps, in the files it changed (equation 2 of the SWE-chat paper)
+-- title: Lines by agents that the next commit keeps, in the files it changed (equation 2 of the SWE-chat paper)
 -- of: lines
 -- note: counted are the lines that the agent wrote since the previous commit of the session
 
 -- finding: survival.strict.rate
--- title: Lines by agents that the commit keeps, of those the session did not overwrite, in the files it changed
+-- title: Lines by agents that the next commit keeps, of those the session did not overwrite, in the files it changed
 --   (equation 3 of the SWE-chat paper)
 -- of: lines
 -- note: counted are the lines that the agent wrote since the previous commit of the session
 
 -- finding: survival.window
--- title: Lines by agents that the commit keeps, in all files (equation 2 of the SWE-chat paper)
+-- title: Lines by agents that the next commit keeps, in all files (equation 2 of the SWE-chat paper)
 -- of: lines
 -- note: counted are the lines that the agent wrote since the previous commit of the session; lines committed later
 --   count as lost
 
 -- finding: survival.window.rate
--- title: Lines by agents that the commit keeps, of those the session did not overwrite, in all files (equation 3 of the
---   SWE-chat paper)
+-- title: Lines by agents that the next commit keeps, of those the session did not overwrite, in all files (equation 3
+--   of the SWE-chat paper)
 -- of: lines
 -- note: counted are the lines that the agent wrote since the previous commit of the session; lines committed later
 --   count as lost
