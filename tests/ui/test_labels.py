@@ -389,7 +389,7 @@ def test_two_tabs_do_not_label_a_thing_twice(opened: Open) -> None:
     assert opened.send(first).status == 303
     assert opened.send(second).status == 303, "the same label once more says the same"
     other = opened.send({**second, "label": "rejection", "note": "mine"})
-    assert other.status == 409 and "labelled this item correction meanwhile" in other.text and "mine</textarea>" in other.text
+    assert other.status == 409 and "item correction meanwhile" in other.text and "mine</textarea>" in other.text
     assert [row["label"] for row in opened.written()] == ["correction"]
 
 
