@@ -40,6 +40,12 @@ STRENGTH = 0.3
 """Inverse of the penalty on large weights."""
 SMALLEST = 0.15
 """Smaller weights are left out."""
+LEAST_PASSWORD, MOST_PASSWORD = 6, 18
+PLAIN = (
+    *("sonnenblume", "lingonberry", "Fledermaus", "hoppity-hop", "tournesol", "blauwalfisch", "MarmaladeCat"),
+    *("slonecznik", "goldfinch", "pepper.mill", "Kaffeepause", "abacaxi", "turbine_barn", "wolkenkuckuck", "girasole"),
+)
+"""Passwords of plain words, which take the place of a password in a form: what surrounds one is the same."""
 CHUNK_LINES, MOST_CHARS = 40, 400_000
 KINDS = frozenset(("key", "login", "private key", "secret"))
 
@@ -77,6 +83,9 @@ def forms() -> list[Word]:
             writer = "own" if row["set"].startswith(OWN) else row["set"]
         else:
             told += words_of(writer, row[1], row[2:])
+            if len(row) == 3 and LEAST_PASSWORD <= len(row[2]) <= MOST_PASSWORD and row[1].count(row[2]) == 1:
+                plain = PLAIN[len(told) % len(PLAIN)]
+                told += words_of(writer, row[1].replace(row[2], plain), [plain])
     harmless = tomllib.loads(FORMS.with_name("texts.toml").read_text("utf-8"))["harmless"]
     return told + [word for text in harmless for word in words_of("rules", text, [])]
 
@@ -136,6 +145,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--least", type=float, default=1.5)
+    parser.add_argument("--least-of-words", type=float, default=1.5)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     told, real = forms(), traces(options.folders)
@@ -154,7 +164,12 @@ def main() -> None:
         bias = weights.pop("")
         of = {fact: round(weight, 2) for fact, weight in sorted(weights.items())}
         WEIGHTS.write_text(
-            json.dumps({"bias": round(bias, 2), "least": options.least, "of": of}, indent=0, ensure_ascii=False) + "\n"
+            json.dumps(
+                {"bias": round(bias, 2), "least": options.least, "least_of_words": options.least_of_words, "of": of},
+                indent=0,
+                ensure_ascii=False,
+            )
+            + "\n"
         )
 
 

@@ -12,7 +12,8 @@ from tests.quick import each_row
 @each_row(
     ("text", "secret"),
     [
-        ("the login page let me in, kettle61Otter did it", "kettle61Otter"),
+        ("the password lies under the mat: Quilt88!river", "Quilt88!river"),
+        ("add a password, say, perhaps lingonberry", "lingonberry"),
         ("password rotation done\n  gh7!Lk2pQz9", "gh7!Lk2pQz9"),
         ("user mia opened it (key and all): gh7!Lk2pQz9", "gh7!Lk2pQz9"),
     ],

@@ -9,7 +9,7 @@ a logistic regression on the made-up forms of the tests against words of real tr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ import msgspec
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.values import (
+    EVERYDAY,
     LEAST_CHARS,
     Present,
     Span,
@@ -37,6 +38,9 @@ from agentsignals.redaction.values import (
 _T = r"[^\s\"'`<>()\[\]{},;|\\]"
 _TOKEN = deferred_pattern(rf"(?<!{_T})[^\s\"'`<>()\[\]{{}},;|\\0-9!@#$%^&*+?~]*+[0-9!@#$%^&*+?~]{_T}*+")
 """A word with a digit or a sign."""
+_PLAIN = deferred_pattern(r"(?<![\w.$@/\\:-])[A-Za-z](?:[A-Za-z]|[._-](?=[A-Za-z])){5,40}(?![\w(./\\@-]|\s?[=:])")
+_PARTS_OF = deferred_pattern(r"[A-Z]?[a-z]+|[A-Z]+")
+"""Words without a digit or a sign, which may be passwords where one is spoken of."""
 _HEAD = deferred_pattern(
     r"-{1,2}[\w.-]{1,60}=|[\w.-]{1,60}:?=(?!=*\Z)|-[a-zA-Z](?=[^-]{5})|[\w.@-]{1,40}:(?!//|\Z)|[*_:=@/#&?$!~+^%-]{1,3}(?=\w)"
 )
@@ -44,7 +48,7 @@ _TAIL = deferred_pattern(r"(?:\*\*|__|[.:?_=])+\Z")
 _HOST = deferred_pattern(r"@[\w.-]+(?:[:/].*)?\Z")
 """What stands before a value within its word, and after it."""
 _NO_VALUE = deferred_pattern(r"://|\*\*\*|\.\.\.|&\w+=|\A(?:toolu|msg|req|resp|call)_")
-_MOST_CHARS = 120
+_MOST_CHARS = 63
 _LINE_CHARS = 160
 """So far before and behind a word for a secret a line is read, and as much of the next line."""
 _BEFORE_CHARS, _AFTER_CHARS = 100, 60
@@ -70,6 +74,8 @@ class _Weights(msgspec.Struct):
     bias: float
     least: float
     """The score from which on a word is masked."""
+    least_of_words: float
+    """The same of a word without a digit or a sign that programs hardly use."""
     of: dict[str, float]
 
 
@@ -91,7 +97,8 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
     of = WEIGHTS.of
     for found in candidates(text, low, parts):
         score = WEIGHTS.bias + sum(of.get(fact, 0.0) for fact in found.facts)
-        if score + sum(of.get(fact, 0.0) for fact in around(text, found)) > WEIGHTS.least:
+        least = WEIGHTS.least_of_words if found.look == "word" else WEIGHTS.least
+        if score + sum(of.get(fact, 0.0) for fact in around(text, found)) > least:
             near = text[max(0, found.start - _LINE_CHARS) : found.end + _LINE_CHARS]
             if not has_mask(near):  # whoever masked it has judged the words beside
                 yield Span(found.start, found.end, "secret")
@@ -100,6 +107,7 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
 def candidates(text: str, low: str, parts: Present) -> Iterator[Candidate]:
     """Yield the words to judge: on lines with a word for a secret, a login or a call that takes one, and below."""
     done = 0
+    of_passwords = [name for name in parts.names if named(name) in ("password", "hint")]
     for at, end in places(low, parts.names | parts.commands | parts.calls | parts.logins | parts.texts):
         if at < done:
             continue
@@ -108,10 +116,28 @@ def candidates(text: str, low: str, parts: Present) -> Iterator[Candidate]:
         line = line if line >= 0 else end + _LINE_CHARS
         done = text.find("\n", line + 1, line + _LINE_CHARS)
         done = done if done >= 0 else line + _LINE_CHARS
+        if any(low.find(name, start, done) >= 0 for name in of_passwords):
+            for word in _PLAIN.finditer(text, start, done):
+                if _is_rare(word[0]):
+                    yield Candidate(*word.span(), "word", ("look word", *_facts(word[0], "word")))
         for token in _TOKEN.finditer(text, start, done):
             is_cut = token.end() == done and not text[done : done + 1].isspace()
             if LEAST_CHARS <= len(token[0]) <= _MOST_CHARS and not is_cut and (core := _core(token[0])):
                 yield Candidate(token.start() + core[0], token.start() + core[1], *core[2])
+
+
+@lru_cache(maxsize=65536)
+def _is_rare(value: str) -> bool:
+    """Return whether a word has a part that programs and traces hardly use, as names of things there do."""
+    if is_variable(value) or EVERYDAY.fullmatch(value) or has_mask(value):
+        return False
+    parts = [part.lower() for part in _PARTS_OF.findall(value)]
+    return any(len(part) > 3 and part not in _common() for part in parts) and not any(map(named, parts))
+
+
+@cache
+def _common() -> frozenset[str]:
+    return frozenset(Path(__file__).with_name("common.txt").read_text("ascii").split())
 
 
 @lru_cache(maxsize=65536)
@@ -178,7 +204,8 @@ def around(text: str, found: Candidate) -> set[str]:
     nearest = ""
     for distance, name in zip(_NEAR, reversed(_NAME.findall(before)), strict=False):
         if word := named(name):
-            said = f"{word} of another" if speaks_of_other(name) else word
+            is_other = speaks_of_other(name.rpartition(".")[2].removeprefix("set"))
+            said = f"{word} of another" if is_other else word
             facts.add(f"{said} before {distance}")
             nearest = nearest or said
     for name in () if nearest else reversed(_NAME.findall(above.rpartition("\n")[2])):
@@ -191,6 +218,8 @@ def around(text: str, found: Candidate) -> set[str]:
             facts |= {f"{word} behind {distance}", f"{look} and {word} behind" if not nearest else ""}
             break
     left, right = before[-1:], after[:1]
+    if look == "word":
+        facts |= {f"word {said}" for said in facts}
     sign = before.rstrip()[-1:]
     facts |= {f"sign {'a word' if sign.isalnum() else sign}", f"left {_of(left)}", f"right {_of(right)}"}
     if left and left in "\"'`" and left == right:

@@ -622,7 +622,7 @@ _LETTER_RUNS, _HEAD = re.compile(r"[A-Za-z/_+-]{10,}"), 6
 _ANY_DIGIT = re.compile(r"\d")
 _PLAIN_WORD = re.compile(r"[a-z]+\d+|[a-z\d]+(?:[-_.:/ ][a-z\d]*)+")
 """A word with a number, or words and numbers joined by signs: identifiers look so, too."""
-_EVERYDAY = deferred_pattern(
+EVERYDAY = deferred_pattern(
     r"(?i)(?:postgres\w{0,3}|mysql|mongo\w{0,2}|redis|rabbit\w{0,2}|minio\w{0,5}|root|admin\w{0,8}|test\w{0,4}|demo|guest"
     r"|default|example|local(?:host)?|user(?:name)?|dev\w{0,6}|pass(?:word|wd)?|secret|change_?me|qwerty|letmein|welcome"
     r"|abc|docker|vagrant|ubuntu|my_?(?:password|secret|token))[-_@!.]?\d{0,6}!?"
@@ -650,7 +650,7 @@ def is_searched(value: str) -> bool:
     not a public identifier."""
     if not LEAST_BARE_CHARS <= len(value) <= _MOST_CHARS or not _LETTER.search(value):
         return False
-    if is_variable(value) or has_mask(value) or _EVERYDAY.fullmatch(value) or _DATED.fullmatch(value):
+    if is_variable(value) or has_mask(value) or EVERYDAY.fullmatch(value) or _DATED.fullmatch(value):
         return False
     if is_public(value):
         return False
