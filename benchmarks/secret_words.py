@@ -144,8 +144,8 @@ def share(words: list[Word], weights: dict[str, float], least: float, *, of_secr
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("folders", type=Path, nargs="+")
-    parser.add_argument("--least", type=float, default=1.5)
-    parser.add_argument("--least-of-words", type=float, default=1.5)
+    parser.add_argument("--least", type=float, default=1.8)
+    parser.add_argument("--least-of-words", type=float, default=1.8)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     told, real = forms(), traces(options.folders)

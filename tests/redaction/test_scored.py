@@ -27,6 +27,7 @@ def test_what_stands_in_no_known_place_is_masked_by_its_score(
     assert secret not in redacted(text)
     with monkeypatch.context() as patch:
         patch.setattr(scored.WEIGHTS, "least", 99.0)
+        patch.setattr(scored.WEIGHTS, "least_of_words", 99.0)
         assert not list(scored.secrets(text, low, present(low)))
 
 

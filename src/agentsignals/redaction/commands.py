@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.encoded import of_base64
+from agentsignals.redaction.scored import is_rare
 from agentsignals.redaction.values import (
     LEAST_CHARS,
     Span,
@@ -79,6 +80,8 @@ _PROTOCOL = deferred_pattern(
 _USERS = names("u U user username login auth a creds credentials credential account proxy-user l src-creds dest-creds")
 _USER_WORDS = names("user auth creds credentials basic userpwd")
 _ARCHIVER = deferred_pattern(r"(?:\S*/)?(?:7z\w?|rar|zip)\Z")
+_LEAST_DIGITS = 8
+"""A password of digits alone has so many, or it is a count."""
 _ONE_DIGIT = deferred_pattern(r"[a-z]{5,}\d")
 _GIVES_LAST = deferred_pattern(r"(?i)(?:add|create)_user|(?:set|change)[_-]password|htpasswd")
 """Commands that end in a password, whatever it looks like: `add_user NAME PASSWORD`."""
@@ -88,7 +91,7 @@ _HASHED = names("K k H")
 _LONG_HEX = deferred_pattern(r"[0-9a-fA-F]{32,}")
 _PREFIXED = deferred_pattern(r"(?i)(?:pass(?:word)?|pw|(?:hex)?key|secret|token|plain):(?P<value>[^\s:/]{6,})\Z")
 """A value that says itself what it is."""
-_PASSPHRASE = deferred_pattern(r"(?=.*[\dA-Z!?&])[\w!?&'-]+(?: [\w!?&'-]+){1,6}")
+_PASSPHRASE = deferred_pattern(r"(?=.*[\dA-Z!?&])[\w!?&'-]+(?: [\w!?&'.,-]+){1,6}")
 _SLASHED = names("p pw pass pwd password rp")
 """Options that carry a password after a slash and a colon."""
 _HOSTS = names("h H host hostname server S url")
@@ -352,10 +355,13 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
                 found.update((given, None) for given in words[n + 2 : n + 3] if looks_typed(given))
             if (named or (previous[:1] == "/" and previous[1:].lower() in _SLASHED)) and (
                 looks_given(word)
+                or (named == "password" and word.isdigit() and len(word) >= _LEAST_DIGITS)
                 or (named in ("password", "hint") and (looks_typed(word) or _PASSPHRASE.fullmatch(word)))
             ):
                 found[word] = None
             if (given := _USER_AND.match(word)) and looks_typed(given[1]) and (taker >= 0 or may_take or is_own):
+                found[given[1]] = None
+            if given and previous.lower() in ("auth", "login") and is_rare(given[1]):
                 found[given[1]] = None
             is_value = previous[:1] == "-" and "=" not in previous and not looks_drawn(word)
             if is_strong(word):
@@ -485,7 +491,8 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
             ((is_sure or name == "k") and _PASSPHRASE.fullmatch(value))
             or (name == "a" and role.logs_in and _ONE_DIGIT.fullmatch(value))
         )
-    if is_told or (looks_typed(value) if expects else is_sure and looks_drawn(value)):
+    is_plain = is_sure and "/" not in value and value.isalpha() and is_rare(value)
+    if is_told or ((looks_typed(value) or is_plain) if expects else is_sure and looks_drawn(value)):
         found[value] = None
     elif is_sure and role.has_user and "/" not in value and not _NUMBERS.match(value):
         found.update({value: None} if is_secret("password", "password", value, quoted=True) else {})

@@ -15,6 +15,7 @@ from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.keys import BREAK
 from agentsignals.redaction.values import (
     LEAST_CHARS,
+    OF_APP,
     Present,
     Span,
     Word,
@@ -198,6 +199,8 @@ def _of_name(  # noqa: PLR0913  (a name, and what was read)
     text: str, start: int, end: int, name: str, word: Word, tables: _Tables
 ) -> Iterator[Span]:
     """Yield the secrets that the name from `start` to `end` introduces, by the first way to write them that fits."""
+    if text[start - 1 : start] == ":" == text[end : end + 1]:  # an id of parts
+        return
     if span := _value(text, start, end, name, word):
         yield span
         return
@@ -259,8 +262,10 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
         if closing > first and "\n" not in given and "/" not in given and (word == "password" or " " not in given):
             last, quoted = closing, True
     value = text[first:last]
-    if (before == ":" == op) or (op == "|" and _TEMPLATE.search(text, max(0, start - _SAID_CHARS), start)):
-        return None  # an id of parts, a filter
+    if not quoted and text[first - 1 : first] == "(" and value.isalpha():
+        return None
+    if op == "|" and _TEMPLATE.search(text, max(0, start - _SAID_CHARS), start):
+        return None  # a filter
     is_short = value.isalpha() and len(value) < _LONG_WORD
     if not quoted and op != "=" and is_short and not is_option and _GOES_ON.match(text, last):  # prose
         return None
@@ -273,8 +278,11 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
     if not (is_joined or (is_said and op == "" and looks_typed(value))):
         return None
     is_assigned = op in _TELLS or is_option
-    if speaks_of_other(name) and not (
-        is_assigned and word != "key" and is_random(value, 16) and not ("/" in value or is_known(value))
+    is_id = name.lower().replace("_", "").replace("-", "").endswith("secretid") and is_known(value)
+    if (
+        speaks_of_other(name)
+        and not (is_id and "/" not in value)
+        and not (is_assigned and word != "key" and is_random(value, 16) and not ("/" in value or is_known(value)))
     ):
         return None
     called = not quoted and text[last : last + 1] in ("(", "[")
@@ -448,10 +456,8 @@ _TAKE_CHOSEN = (
 _TAKE_HEX = ("wallet", "private", "client", "cred", "token")
 _TAKE_ANY = ("login", "signin", "sign_in", "basicauth", "basic_auth", "credential", "credentials", "set_password")
 """Calls of which the second of two literals is a password, however it looks."""
-_OF_APP = deferred_pattern(r"[a-z]{4}(?: [a-z]{4}){3}")
 _IN_QUOTES = deferred_pattern(r"[^.\n]{0,20}?[„“«「『](?P<value>[^„“”«»」』\n]{6,60})[“”»」』]")
-_APP_PASSWORD = deferred_pattern(rf"[^.\n]{{0,30}}?(?:\bis|[:=])\s?(?P<value>{_OF_APP.pattern})(?=[.\s]|\Z)")
-"""A password that Google draws for a program."""
+_APP_PASSWORD = deferred_pattern(rf"[^.\n]{{0,30}}?(?:\bis|[:=])\s?(?P<value>{OF_APP.pattern})(?=[.\s]|\Z)")
 _HEX_KEY = deferred_pattern(r"(?:0x)?[0-9a-fA-F]{32,128}")
 
 
@@ -484,7 +490,7 @@ def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
             )
             takes = takes or (n > 0 and len(literals) > 2) or (n == 1 and "cred" in name)
             takes_chosen = any(part in name for part in _TAKE_CHOSEN)
-            chosen = takes and takes_chosen and (looks_typed(value) or _OF_APP.fullmatch(value))
+            chosen = takes and takes_chosen and (looks_typed(value) or OF_APP.fullmatch(value))
             if "encode" in name and (pair := _USER_AND.fullmatch(value)) and looks_typed(pair[1]):
                 yield Span(literal.start(1) + pair.start(1), literal.end(1), "secret")
             is_hex = any(part in name for part in _TAKE_HEX) and _HEX_KEY.fullmatch(value)

@@ -475,17 +475,18 @@ _SHOWS = deferred_pattern(
 )
 """A command that prints a secret alone, and its first line; of these commands any."""
 _RANDOM_PASSWORD = deferred_pattern(
-    r"\"result\"\s*:\s*\"(?P<value>[^\"\s]{6,200})\"(?=(?s:.{0,800})\"random_password\")"
+    r"\"result\"\s*:\s*\"(?P<value>[^\"\s]{6,200})\"(?=(?s:.{0,800})\"(?:random_password|special)\")"
+    r"|(?i:temporary password is generated for \S{1,80}:)\s(?P<drawn>\S{6,60})"
 )
-"""As Terraform keeps what it has drawn."""
+"""As Terraform keeps what it has drawn, and as MySQL tells it."""
 _PIN = deferred_pattern(
-    r"(?:\bPIN|(?i:passcode|\botp"
-    r"|\b(?:verification|confirmation|security|one-time|login|access|2fa|sms|auth\w*|alarm|door) (?:code|pin)))\b"
-    r"[^.\n]{0,40}?(?:\bis|:|=|\bist|\blautet|(?i:pin|code))\s?(?P<value>\d{4,8})\b"
+    r"(?:\bPIN|(?<![A-Za-z])pin|Pin|(?i:passcode|\botp"
+    r"|\b(?:verification|confirmation|security|one-time|login|access|2fa|sms|auth\w*|alarm|door)[ _-](?:code|pin)))\b"
+    r"[^.\n]{0,40}?(?:\b(?:is|ist|lautet|es|est|to|jest|je)|[:=éè]|(?i:pin|code))\s?[\"']?(?P<value>\d{4,8})\b"
 )
 _CODES = deferred_pattern(
     r"(?i:(?:backup|recovery|rescue|scratch)[ _-]?codes?)(?:[\"']?:?|[^:\n]{0,40}:)\s[\s*-]{0,8}"
-    r"(?P<value>(?:[\"']?(?=[a-z-]*\d)[\w-]{6,20}[\"']?[\s,*-]{0,6}){1,20})"
+    r"(?P<value>(?:[\"']?(?:\d{4} \d{4}|(?=[a-z-]*\d)[\w-]{6,20})[\"']?[\s,*-]{0,6}){1,20})"
 )
 """Logins of point-to-point links, of FTP and of mail; codes for a lost device."""
 _CHARACTERS = deferred_pattern(r"[\"'](?P<typed>[^\"'\n]{6,200})[\"']\.toCharArray\(\)")
@@ -522,8 +523,8 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str, tuple[str, ...]], ...
             _OF_NETWORK,
             "secret",
         ),
-        ("random", _RANDOM_PASSWORD, "secret"),
-        ("pin passcode otp verification", _PIN, "secret"),
+        ("random special temporary", _RANDOM_PASSWORD, "secret"),
+        ("pin passcode otp verification alarm door", _PIN, "secret"),
         ("snmp ntp createuser authpriv ospf", _KEYED, "secret"),
         ("setuser default", _OF_ACL, "secret", "user setuser"),
         ("wifi content", _WIRELESS, "secret", "wifi: key"),
@@ -531,7 +532,7 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str, tuple[str, ...]], ...
         ("ftp", _FTP, "secret"),
         ("auth authenticate", _MAIL_LOGIN, "secret"),
         ("smtp mail relay mx", _RELAY, "secret"),
-        ("codes", _CODES, "secret"),
+        ("codes code", _CODES, "secret", "backup recovery rescue scratch"),
         ("tochararray", _CHARACTERS, "secret"),
         ("admin administrator root postgres", _ACCOUNT, "login", "admin root postgres"),
         ("kty", _WEB_KEY, "key"),

@@ -38,16 +38,19 @@ from agentsignals.redaction.values import (
 _T = r"[^\s\"'`<>()\[\]{},;|\\]"
 _TOKEN = deferred_pattern(rf"(?<!{_T})[^\s\"'`<>()\[\]{{}},;|\\0-9!@#$%^&*+?~]*+[0-9!@#$%^&*+?~]{_T}*+")
 """A word with a digit or a sign."""
-_PLAIN = deferred_pattern(r"(?<![\w.$@/\\:-])[A-Za-z](?:[A-Za-z]|[._-](?=[A-Za-z])){5,40}(?![\w(./\\@-]|\s?[=:])")
+_PLAIN = deferred_pattern(r"(?<![\w.$@/\\:+-])[A-Za-z](?:[A-Za-z]|[._-](?=[A-Za-z])){5,40}(?![\w(./\\@+-]|\s?[=:])")
 _PARTS_OF = deferred_pattern(r"[A-Z]?[a-z]+|[A-Z]+")
 """Words without a digit or a sign, which may be passwords where one is spoken of."""
+_BOUND = deferred_pattern(r"([\w.-]+)[\"'`]?\s{0,3}[:=]{1,2}>?\s{0,3}[\"'`]?\Z")
+_PROSE_BEFORE = deferred_pattern(r"(?:\A|\s)(?!-)[^\W\d_]+\s\(?\Z|[(]\Z")
+_PROSE_AFTER = deferred_pattern(r"\s[^\W\d_]{2,}")
 _HEAD = deferred_pattern(
     r"-{1,2}[\w.-]{1,60}=|[\w.-]{1,60}:?=(?!=*\Z)|-[a-zA-Z](?=[^-]{5})|[\w.@-]{1,40}:(?!//|\Z)|[*_:=@/#&?$!~+^%-]{1,3}(?=\w)"
 )
 _TAIL = deferred_pattern(r"(?:\*\*|__|[.:?_=])+\Z")
 _HOST = deferred_pattern(r"@[\w.-]+(?:[:/].*)?\Z")
 """What stands before a value within its word, and after it."""
-_NO_VALUE = deferred_pattern(r"://|\*\*\*|\.\.\.|&\w+=|\A(?:toolu|msg|req|resp|call)_")
+_NO_VALUE = deferred_pattern(r"://|\*\*\*|\.\.\.|&\w+=|\A(?:toolu|msg|req|resp|call)_|\A(?i:arn|sha\d{1,3}|md5)[:-]")
 _MOST_CHARS = 63
 _LINE_CHARS = 160
 """So far before and behind a word for a secret a line is read, and as much of the next line."""
@@ -62,6 +65,9 @@ _KINDS = deferred_pattern(r"[A-Z]+|[a-z]+|\d+|[^A-Za-z\d]+")
 _LAST_DIGITS = deferred_pattern(r"\d+\Z")
 _IS_NAME = deferred_pattern(r"[\"'`]?\s?[:=]")
 _OPTION = deferred_pattern(r"(?:\A|\s)(--?[\w-]+)[= ][\"']?\Z")
+_NUMBERED = deferred_pattern(r"(?=[^\d]{7})[A-Za-z]{3,}(?:[._-][A-Za-z]{3,})*\d{1,4}")
+_OF_RULES = frozenset(("code",))
+"""Words that only rules look for."""
 _LENGTHS = (8, 12, 17, 24, 48)
 _NEAR = (1, 2, 3, 4, 6, 6, 9, 9, 9)
 """Distances of names in words, in steps."""
@@ -106,33 +112,54 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
 
 def candidates(text: str, low: str, parts: Present) -> Iterator[Candidate]:
     """Yield the words to judge: on lines with a word for a secret, a login or a call that takes one, and below."""
-    done = 0
+    seen = done = 0
     of_passwords = [name for name in parts.names if named(name) in ("password", "hint")]
-    for at, end in places(low, parts.names | parts.commands | parts.calls | parts.logins | parts.texts):
-        if at < done:
+    for at, end in places(low, parts.names | parts.commands | parts.calls | parts.logins | parts.texts - _OF_RULES):
+        if at < seen:
             continue
         start = max(text.rfind("\n", max(0, at - _LINE_CHARS), at) + 1, at - _LINE_CHARS, done, 0)
         line = text.find("\n", end, end + _LINE_CHARS)
-        line = line if line >= 0 else end + _LINE_CHARS
+        seen = line = line if line >= 0 else end + _LINE_CHARS
         done = text.find("\n", line + 1, line + _LINE_CHARS)
         done = done if done >= 0 else line + _LINE_CHARS
         if any(low.find(name, start, done) >= 0 for name in of_passwords):
             for word in _PLAIN.finditer(text, start, done):
-                if _is_rare(word[0]):
+                if is_rare(word[0]) and _is_value(text, *word.span()):
                     yield Candidate(*word.span(), "word", ("look word", *_facts(word[0], "word")))
         for token in _TOKEN.finditer(text, start, done):
             is_cut = token.end() == done and not text[done : done + 1].isspace()
-            if LEAST_CHARS <= len(token[0]) <= _MOST_CHARS and not is_cut and (core := _core(token[0])):
-                yield Candidate(token.start() + core[0], token.start() + core[1], *core[2])
+            is_quoted = text[token.start() - 1 : token.start()] in ('"', "'")
+            if (
+                LEAST_CHARS <= len(token[0]) <= _MOST_CHARS * (1 + is_quoted)
+                and not is_cut
+                and (core := _core(token[0]))
+            ):
+                first, last = token.start() + core[0], token.start() + core[1]
+                if core[2][0] != "word" or _is_value(text, first, last):
+                    yield Candidate(first, last, *core[2])
 
 
 @lru_cache(maxsize=65536)
-def _is_rare(value: str) -> bool:
+def is_rare(value: str) -> bool:
     """Return whether a word has a part that programs and traces hardly use, as names of things there do."""
-    if is_variable(value) or EVERYDAY.fullmatch(value) or has_mask(value):
+    if (value.count(".") > 1 and "_" in value) or is_variable(value) or EVERYDAY.fullmatch(value) or has_mask(value):
         return False
     parts = [part.lower() for part in _PARTS_OF.findall(value)]
     return any(len(part) > 3 and part not in _common() for part in parts) and not any(map(named, parts))
+
+
+def _is_value(text: str, start: int, end: int) -> bool:
+    """Return whether a plain word may be what a name or a sentence gives: no part of a quoted text or of a sentence
+    that goes on, no value of another name."""
+    before = text[max(0, start - _BEFORE_CHARS) : start].rpartition("\n")[2]
+    after = text[end : end + _BEFORE_CHARS].partition("\n")[0]
+    if before[-1:] in ("'", '"', "`") and before[-1:] != after[:1]:
+        return False
+    if (bound := _BOUND.search(before)) and named(bound[1]) is None:
+        return False
+    if _PROSE_BEFORE.search(before) and _PROSE_AFTER.match(after):
+        return False
+    return not before.strip() or any(map(named, _NAME.findall(before + after)))
 
 
 @cache
@@ -152,7 +179,7 @@ def _core(token: str) -> tuple[int, int, tuple[str, tuple[str, ...]]] | None:
     if tail := _TAIL.search(token, start, end):
         end = tail.start()
     value = token[start:end]
-    if len(value) < LEAST_CHARS or is_variable(value) or _NO_VALUE.search(value):
+    if len(value) < LEAST_CHARS or any(map(is_variable, (token, value))) or any(map(_NO_VALUE.search, (value, token))):
         return None
     look = _look(value)
     return (start, end, (look, tuple(_facts(value, look)))) if look else None
@@ -166,7 +193,9 @@ def _look(value: str) -> str | None:
     if is_public(value):
         return None
     looks = (("strong", is_strong), ("drawn", looks_drawn), ("chosen", looks_chosen), ("typed", looks_typed))
-    return next((name for name, has_look in looks if has_look(value)), None)
+    look = next((name for name, has_look in looks if has_look(value)), None)
+    is_numbered = look is None and _NUMBERED.fullmatch(value) is not None and is_rare(value.rstrip("0123456789"))
+    return "word" if is_numbered else look
 
 
 def _facts(value: str, look: str) -> Iterator[str]:

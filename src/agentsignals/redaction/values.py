@@ -144,7 +144,7 @@ Word = Literal["password", "secret", "token", "hint", "key"]
 """Kinds of secret that a name or a place states, from certain to vague. A `hint` needs a mixed value."""
 
 _NO_VALUE = deferred_pattern(
-    r"\[[A-Za-z_ ]+(?:\]|\Z)|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
+    r"\[[A-Za-z_ ]+(?:\]|\Z)|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*(?:/|\Z)|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
     r"|[a-z]{2}-[a-z]+-\d:\d{12}:|#[0-9a-fA-F]{3,8}\Z|process\.env|os\.environ|import\.meta|(?:file|env|fd|stdin|prompt):|(?:sha\d{1,3}|md5)[:-][0-9a-f]{16}"
 )
 _PLACEHOLDER = deferred_pattern(
@@ -165,6 +165,8 @@ _TYPES = frozenset(("string", "String", "number", "boolean", "unknown", "object"
                     "VARCHAR", "varchar", "return", "logger", "expect", "function", "static", "public", "private",
                     "enabled", "disabled", "rolling", "mandatory", "Any", "Text", "Buffer", "CharArray",
                     "readonly", "export", "import", "module", "values", "invalid", "missing", "expired"))  # fmt: skip
+OF_APP = deferred_pattern(r"[a-z]{4}(?: [a-z]{4}){3}")
+"""A password that Google draws for a program."""
 _UUID = deferred_pattern(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HASH = deferred_pattern(r"[0-9a-f]{7,64}|[0-9A-F]{16,64}")
 _PATH = deferred_pattern(
@@ -195,8 +197,10 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
     if word == "key":
         return is_random(value, 12) and not is_known(value)
     if word == "hint" and value.isdigit():
-        return name.lower().rpartition("_")[2].strip("-") in ("pin", "puk", "otp")
+        return _PARTS.findall(name)[-1].lower() in ("pin", "puk", "otp")
     if word == "hint":
+        if OF_APP.fullmatch(value):
+            return True
         return (looks_typed if name.lower().endswith("pass") else looks_chosen)(value)
     if _BLANK.search(value):
         is_told = quoted and word == "password" and not _has_its_words(value) and value[-1] not in " :"
