@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
 from agentsignals_lab import directions, separation, steering
-from published_emotion_study import geometry
+from published_emotion_study import states as geometry
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "emotion-runs"
 WIDTH, LAYERS = 32, 2

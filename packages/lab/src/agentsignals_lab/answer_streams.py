@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import threading
 from queue import SimpleQueue
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from msgspec import Struct
 
-from agentsignals_lab.residual.interface import Decodes, Edit, Generation, Message, Request, Sampling, Served, Writer
+from agentsignals_lab.residual.interface import Edit, Generation, Message, Request, Sampling
+
+if TYPE_CHECKING:
+    from agentsignals_lab.residual.model import HookedModel
+    from agentsignals_lab.served_model import Served
+
+Writer: TypeAlias = "HookedModel | Served"
+"""Something that answers chats."""
 
 
 class Asked(Struct, frozen=True):
@@ -29,37 +36,24 @@ class Answered(NamedTuple):
 Ended = SimpleQueue[Answered]
 
 
-class Stream(Protocol):
-    """Answers under way. What ends is put into the queue that the stream was made with."""
-
-    def take(self, key: Any, asked: Asked) -> bool:
-        """Return whether there was room for it; with nothing under way there is."""
-        ...
-
-    def work(self) -> bool:
-        """Does a little of what has to be done in this thread; False: there is nothing of that."""
-        ...
-
-    def close(self) -> None:
-        """Asks nothing more."""
-        ...
-
-
-def stream_of(writer: Writer, ended: Ended) -> Stream:
-    """The stream that goes with a writer."""
-    return InProcess(writer, ended) if isinstance(writer, Decodes) else OnServer(writer, ended)
+def stream_of(writer: Writer, ended: Ended) -> InProcess | OnServer:
+    """Answers under way of a writer: a model in this process, or one on a server. What ends is put into the queue."""
+    if hasattr(writer, "answers"):
+        return InProcess(cast("HookedModel", writer), ended)
+    return OnServer(writer, ended)
 
 
 class InProcess:
     """Rows of a model in this process: one that ends makes room for the next, whatever the edits of either."""
 
-    def __init__(self, model: Decodes, ended: Ended) -> None:
+    def __init__(self, model: HookedModel, ended: Ended) -> None:
         self._model, self._ended = model, ended
         self._answers = model.answers()
         self._new: list[tuple[Any, Request]] = []
         self._refused: tuple[Any, Request] | None = None
 
     def take(self, key: Any, asked: Asked) -> bool:
+        """Return whether there was room for it; with nothing under way there is."""
         if self._refused is None or self._refused[0] is not key:
             self._refused = key, Request(self._model.encode(asked.chat), asked.sampling, asked.edits)
         if not self._answers.fits([*(request for _, request in self._new), self._refused[1]]):
@@ -69,6 +63,7 @@ class InProcess:
         return True
 
     def work(self) -> bool:
+        """Does a little of what has to be done in this thread; False: there is nothing of that."""
         if self._new:
             new, self._new = self._new, []
             self._answers.add(new)

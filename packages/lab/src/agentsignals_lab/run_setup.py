@@ -16,6 +16,7 @@ from agentsignals.errors import LabError
 from msgspec import Struct
 
 from agentsignals_lab import sandbox, texts
+from agentsignals_lab.answer_streams import Writer
 from agentsignals_lab.coding_tasks import Task
 from agentsignals_lab.coding_tasks.benchmarks import BENCHMARKS
 from agentsignals_lab.coding_tasks.chosen import chosen_tasks, files_of, task_files
@@ -23,7 +24,8 @@ from agentsignals_lab.coding_tasks.task_files import TaskFile
 from agentsignals_lab.condition_files import check_directions, read_conditions, wording_of
 from agentsignals_lab.conditions import BASELINE, Condition, beside
 from agentsignals_lab.evaluation.evaluator import evaluate
-from agentsignals_lab.residual.interface import Calibration, Loading, Prompt, Writer
+from agentsignals_lab.evaluation.verdict import EVALUATOR
+from agentsignals_lab.residual.interface import Calibration, Loading, Prompt
 from agentsignals_lab.retry.loop import Plan, Steered
 from agentsignals_lab.retry.wording import Words, after_a_failure
 from agentsignals_lab.runs import Config, Manifest, Row, Run, packages
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from agentsignals_lab.directions import DirectionSet
     from agentsignals_lab.residual.model import HookedModel
 
-EVALUATOR = "1"
 CALIBRATION_PROMPTS = 32
 """Prompts that norms are measured on, openings of the run's own tasks; and those that manipulation checks compare, the
 same tasks after a failed attempt, so that there is feedback to act on."""
@@ -66,7 +67,6 @@ class Asked(Struct, frozen=True, kw_only=True):
     temperature: float = 0.2
     max_new_tokens: int = 360
     seed: int = 13
-    """Runs answers in whatever sandbox there is."""
     wording: str = "plain"
 
 

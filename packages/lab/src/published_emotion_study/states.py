@@ -12,9 +12,8 @@ from agentsignals.errors import LabError
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from agentsignals_lab.directions import unit
+from agentsignals_lab.directions import Array, unit
 from published_emotion_study import Run
-from published_emotion_study.geometry import cosines, sink_share
 
 NEGATIVE = ("frustrated", "desperate", "stuck", "stressed")
 POSITIVE = ("calm", "patient", "confident")
@@ -83,6 +82,18 @@ def alike(stored: Stored) -> list[dict[str, float]]:
         }
         rows.append({name: float(value) for name, value in row.items()})
     return rows
+
+
+def cosines(vectors: Array) -> NDArray[np.float64]:
+    """(names, names)"""
+    rows = unit(vectors.astype(np.float64))
+    return np.asarray(rows @ rows.T, np.float64)
+
+
+def sink_share(centre: Array) -> float:
+    """Return the share of a vector's squared length that its five largest dimensions hold."""
+    squares = np.sort(centre.astype(np.float64) ** 2)[::-1]
+    return float(squares[:5].sum() / squares.sum())
 
 
 def rises(run: Run, stored: Stored) -> list[dict[str, float]]:

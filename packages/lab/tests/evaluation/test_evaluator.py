@@ -18,21 +18,20 @@ GOOD = "def safe_divide(a, b):\n    return a / b if b else None"
 COUNTED = "from collections import Counter\n\nSMALL = 0\n\ndef f(x):\n    return Counter(x)[SMALL]\n"
 
 FOUND: dict[str, tuple[str, str, str]] = {
-    "a fence": (f"Sure!\n```python\n{GOOD}\n```\nDone.", "fence", GOOD),
-    "no fence": (GOOD, "whole", GOOD),
-    "a fence of tildes": (f"~~~py\n{GOOD}\n~~~", "fence", GOOD),
-    "a fence that is never closed": (f"```python\n{GOOD}\n", "fence", GOOD),
-    "the last of two versions": (f"```\ndef safe_divide(a, b): ...\n```\nBetter:\n```\n{GOOD}\n```", "fence", GOOD),
-    "the one of two that parses": (f"```\n{GOOD}\n```\n```\ndef safe_divide(a, b:\n```", "fence", GOOD),
-    "imports in a block before": (f"```\nimport math\n```\nthen\n```\n{GOOD}\n```", "fence", f"import math\n\n{GOOD}"),
-    "chat around it": (f"Here is the function.\n\n{GOOD}\n\nIt returns None for zero.", "window", GOOD),
-    "an import after chat": (f"I need math:\nimport math\n{GOOD}\n", "window", f"import math\n{GOOD}"),
-    "cut off behind it": (f"{GOOD}\n\nprint(safe_divide(1,", "window", GOOD),
-    "tokenizer signs": ("ĊdefĠsafe_divide(a,Ġb):ĊĠĠĠĠreturnĠNoneĊ", "whole", "def safe_divide(a, b):\n    return None"),
-    "line breaks of another system": (GOOD.replace("\n", "\r\n"), "whole", GOOD),
+    "a fence": (f"Sure!\n```python\n{GOOD}\n```\nDone.", GOOD),
+    "no fence": (GOOD, GOOD),
+    "a fence of tildes": (f"~~~py\n{GOOD}\n~~~", GOOD),
+    "a fence that is never closed": (f"```python\n{GOOD}\n", GOOD),
+    "the last of two versions": (f"```\ndef safe_divide(a, b): ...\n```\nBetter:\n```\n{GOOD}\n```", GOOD),
+    "the one of two that parses": (f"```\n{GOOD}\n```\n```\ndef safe_divide(a, b:\n```", GOOD),
+    "imports in a block before": (f"```\nimport math\n```\nthen\n```\n{GOOD}\n```", f"import math\n\n{GOOD}"),
+    "chat around it": (f"Here is the function.\n\n{GOOD}\n\nIt returns None for zero.", GOOD),
+    "an import after chat": (f"I need math:\nimport math\n{GOOD}\n", f"import math\n{GOOD}"),
+    "cut off behind it": (f"{GOOD}\n\nprint(safe_divide(1,", GOOD),
+    "tokenizer signs": ("ĊdefĠsafe_divide(a,Ġb):ĊĠĠĠĠreturnĠNoneĊ", "def safe_divide(a, b):\n    return None"),
+    "line breaks of another system": (GOOD.replace("\n", "\r\n"), GOOD),
     "printed examples behind it": (
         f"{GOOD}\nx = safe_divide(1, 0)\nassert x\nLIMIT = 3\nprint(x)",
-        "whole",
         f"{GOOD}\n\n\nLIMIT = 3",
     ),
 }  # fmt: skip
@@ -40,9 +39,9 @@ FOUND: dict[str, tuple[str, str, str]] = {
 
 @pytest.mark.parametrize("case", FOUND)
 def test_the_module_is_found_in(case: str) -> None:
-    answer, how, source = FOUND[case]
+    answer, source = FOUND[case]
     found = extract(answer, "safe_divide")
-    assert (found.valid, found.how, found.source.strip("\n")) == (True, how, source)
+    assert (found.valid, found.source.strip("\n")) == (True, source)
 
 
 def test_what_the_function_needs_stays() -> None:

@@ -9,11 +9,8 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from typing import Literal
 
 from msgspec import Struct
-
-How = Literal["fence", "whole", "window", "none"]
 
 _FENCE = re.compile(r"^[ \t]*(`{3,20}|~{3,20})[^\n`]*$", re.MULTILINE)
 _LONGEST = 200_000
@@ -31,7 +28,6 @@ class Extracted(Struct, frozen=True):
 
     source: str
     valid: bool
-    how: How
 
 
 def extract(answer: str, function: str) -> Extracted:
@@ -39,9 +35,7 @@ def extract(answer: str, function: str) -> Extracted:
     of lines that parses and does. What defines it and never parses is given as found, not valid.
     """
     extracted = _extracted(answer, function)
-    return (
-        Extracted(_without_examples(extracted.source, function), True, extracted.how) if extracted.valid else extracted
-    )
+    return Extracted(_without_examples(extracted.source, function), True) if extracted.valid else extracted
 
 
 def _without_examples(source: str, function: str) -> str:
@@ -69,19 +63,19 @@ def _extracted(answer: str, function: str) -> Extracted:
     text = readable(answer[:_LONGEST])
     defined = re.compile(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+{re.escape(function)}[ \t]*\(", re.MULTILINE)
     if not defined.search(text):
-        return Extracted("", False, "none")
+        return Extracted("", False)
     blocks = _blocks(text)
     for block in reversed(blocks):
         if defined.search(block) and _defines(block, function):
-            return Extracted(_with_imports(block, blocks, function), True, "fence")
+            return Extracted(_with_imports(block, blocks, function), True)
     if _defines(text, function):
-        return Extracted(text.strip("\n") + "\n", True, "whole")
+        return Extracted(text.strip("\n") + "\n", True)
     for candidate in [*(b for b in reversed(blocks) if defined.search(b)), text]:
         window = _window(candidate, function, defined)
         if window:
-            return Extracted(window, True, "window")
+            return Extracted(window, True)
     at = defined.search(text)
-    return Extracted(text[at.start() if at else 0 :].strip("\n") + "\n", False, "window")
+    return Extracted(text[at.start() if at else 0 :].strip("\n") + "\n", False)
 
 
 def readable(answer: str) -> str:

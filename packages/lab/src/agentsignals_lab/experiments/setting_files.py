@@ -102,9 +102,20 @@ def read_setting(asked: SettingConfig) -> ReadSetting:
         raise LabError(f"The setting {path} can't be read: {problem}", "See docs/lab.md for its form.") from problem
     tones = read_tones(document.tones)
     neutral = document.low if document.neutral is None else document.neutral
-    _check_tones(path, {*tones, *texts.TONES}, document)
-    _check_outcome(path, document.outcome)
-    text_file = _text_file(path, asked, document)
+    there = {*tones, *texts.TONES}
+    for role, name in (("low", document.low), ("neutral", neutral), ("high", document.high)):
+        if name not in there:
+            raise LabError(
+                f"{path}: there is no tone {name!r}, its {role} one.", f"There are {', '.join(sorted(there))}."
+            )
+    if document.low == document.high:
+        raise LabError(f"{path} holds {document.low!r} against itself.", "Name two tones as low and high.")
+    outcome = document.outcome
+    if isinstance(outcome, NextToken) and bool(outcome.worse) == bool(outcome.better):
+        raise LabError(f"{path}: the outcome names worse words and better ones, or none.", "Name one kind of them.")
+    text_file = None if document.texts is None else path.parent / document.texts
+    if asked.texts is not None:
+        text_file = Path(asked.texts)
     chosen = chosen_tasks(document.tasks, seed=asked.seed, beside=path.parent)
     if asked.families:
         chosen = [task for task in chosen if task.family in asked.families]
@@ -130,27 +141,6 @@ def read_setting(asked: SettingConfig) -> ReadSetting:
         trajectory=document.trajectory,
         files=files,
     )
-
-
-def _text_file(path: Path, asked: SettingConfig, document: SettingDocument) -> Path | None:
-    if asked.texts is not None:
-        return Path(asked.texts)
-    return None if document.texts is None else path.parent / document.texts
-
-
-def _check_tones(path: Path, there: set[str], document: SettingDocument) -> None:
-    for role, name in (("low", document.low), ("neutral", document.neutral), ("high", document.high)):
-        if name is not None and name not in there:
-            raise LabError(
-                f"{path}: there is no tone {name!r}, its {role} one.", f"There are {', '.join(sorted(there))}."
-            )
-    if document.low == document.high:
-        raise LabError(f"{path} holds {document.low!r} against itself.", "Name two tones as low and high.")
-
-
-def _check_outcome(path: Path, outcome: Outcome) -> None:
-    if isinstance(outcome, NextToken) and bool(outcome.worse) == bool(outcome.better):
-        raise LabError(f"{path}: the outcome names worse words and better ones, or none.", "Name one kind of them.")
 
 
 def check_fields(path: Path, document: SettingDocument, task: Task) -> None:

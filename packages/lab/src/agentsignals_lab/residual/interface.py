@@ -6,8 +6,7 @@ the unpadded sequence; `end` is exclusive. Arrays are NumPy float32 unless said 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
@@ -204,48 +203,3 @@ class Loading(Struct, frozen=True, kw_only=True):
     packed: bool = True
     """Lays out the weights of a large float32 model on a processor anew, which writes twice as fast and has no
     gradients."""
-
-
-class Served(Protocol):
-    """A model that answers a chat a call, several calls at a time."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def concurrency(self) -> int: ...
-
-    def answer(self, chat: Sequence[Message], sampling: Sampling) -> Generation: ...
-
-
-class Answers(Protocol):
-    """Answers in the making, side by side: one that ends makes room for the next."""
-
-    def __len__(self) -> int:
-        """Return the number of requests under way."""
-        ...
-
-    def fits(self, requests: Sequence[Request]) -> bool:
-        """Return whether these can be taken in with those under way. One always fits where nothing is under way."""
-        ...
-
-    def add(self, requests: Sequence[tuple[Any, Request]]) -> None:
-        """Takes in requests, each with a key of the caller's."""
-        ...
-
-    def step(self) -> list[tuple[Any, Generation]]:
-        """Writes one token in every row; the answers that ended with it, and their keys."""
-        ...
-
-
-@runtime_checkable
-class Decodes(Protocol):
-    """A model in this process."""
-
-    @property
-    def name(self) -> str: ...
-    def answers(self) -> Answers: ...
-    def encode(self, chat: Sequence[Message]) -> Prompt: ...
-
-
-Writer = Decodes | Served
-"""Something that answers chats."""

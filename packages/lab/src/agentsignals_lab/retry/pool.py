@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentsignals.errors import LabError
 
-from agentsignals_lab.answer_streams import Answered, Asked, stream_of
+from agentsignals_lab.answer_streams import Answered, Asked, Writer, stream_of
 from agentsignals_lab.evaluation.evaluator import evaluate
-from agentsignals_lab.residual.interface import Edit, Generation, Writer
+from agentsignals_lab.residual.interface import Edit, Generation
 from agentsignals_lab.retry.loop import Done, Episode, First, Plan, Steered, Work, sampling_of, take
 
 if TYPE_CHECKING:

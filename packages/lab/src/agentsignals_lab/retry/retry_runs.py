@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from agentsignals.errors import LabError
 from msgspec import Struct
 
+from agentsignals_lab.answer_streams import Writer
 from agentsignals_lab.coding_tasks import Task
 from agentsignals_lab.conditions import Condition
-from agentsignals_lab.residual.interface import Generation, Writer
+from agentsignals_lab.residual.interface import Generation
 from agentsignals_lab.retry.loop import Done, First, Plan, Steered, Work
 from agentsignals_lab.retry.pool import Times, episodes
 from agentsignals_lab.retry.rows import EPISODE_KEY, AttemptRow, EpisodeRow, ProjectionRow

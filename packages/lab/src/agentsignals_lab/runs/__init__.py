@@ -21,7 +21,7 @@ from agentsignals.errors import LabError
 from msgspec import Struct
 
 from agentsignals_lab.coding_tasks import Task
-from agentsignals_lab.coding_tasks.task_files import read_tasks, written
+from agentsignals_lab.coding_tasks.task_files import written
 from agentsignals_lab.runs.table import Row, Table
 
 __all__ = ["Config", "Manifest", "Row", "Run", "Table"]
@@ -143,11 +143,6 @@ class Run:
         private_files.write(beside, msgspec.json.format(msgspec.json.encode(what)) + b"\n")
         beside.replace(path)
         return path
-
-    def tasks(self) -> dict[str, Task]:
-        """Tasks that came from a file, by id."""
-        path = self.folder / _TASKS
-        return {task.id: task for task in read_tasks(path).tasks} if path.exists() else {}
 
     def keep_tasks(self, tasks: Iterable[Task]) -> None:
         """Stores tasks of files, so that answers can be scored again wherever the files are by then."""

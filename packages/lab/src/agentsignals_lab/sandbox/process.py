@@ -27,6 +27,8 @@ EXIT_GRACE_S = 1.0
 DONE = b'{"done": true}\n'
 CHUNK = 1 << 16
 HEAD_CHARS = 4000
+KEPT_BYTES = 4 * HEAD_CHARS
+"""Of what it printed: UTF-8 takes at most four a character."""
 
 Stopped = Literal["", "wall", "output", "results"]
 """Why we ended it."""
@@ -43,7 +45,6 @@ class Ended(Struct, kw_only=True):
     stopped: Stopped = ""
     status: int = 0
     wall_s: float = 0.0
-    cpu_s: float = 0.0
 
     @property
     def exit_code(self) -> int:
@@ -53,15 +54,14 @@ class Ended(Struct, kw_only=True):
     @property
     def head(self) -> str:
         """The first of what it printed."""
-        return self.output[: 4 * HEAD_CHARS].decode("utf-8", "replace")[:HEAD_CHARS]
+        return self.output.decode("utf-8", "replace")[:HEAD_CHARS]
 
 
 class Watched:
     """One running process with its pipes."""
 
-    def __init__(self, limits: Limits, keep_output: int) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.keep_output = keep_output
         self.ended = Ended()
         self._frames = bytearray()
         self._output = bytearray()
@@ -92,7 +92,7 @@ class Watched:
         """Takes what is left of the output, and gives everything."""
         os.set_blocking(output, False)
         with contextlib.suppress(BlockingIOError):
-            while len(self._output) < self.keep_output and self._more_output(output):
+            while len(self._output) < KEPT_BYTES and self._more_output(output):
                 pass
         self.ended.frames, self.ended.output = bytes(self._frames), bytes(self._output)
         return self.ended
@@ -109,7 +109,7 @@ class Watched:
     def _more_output(self, pipe: int) -> bool:
         chunk = os.read(pipe, CHUNK)
         self.ended.printed += len(chunk)
-        self._output += chunk[: max(0, self.keep_output - len(self._output))]
+        self._output += chunk[: max(0, KEPT_BYTES - len(self._output))]
         if self.ended.printed > self.limits.output_bytes and not self.ended.done:
             self.ended.stopped = "output"
         return bool(chunk)
@@ -120,7 +120,6 @@ class Start(Struct, frozen=True, kw_only=True):
 
     argv: Sequence[str]
     env: dict[str, str]
-    keep_output: int = 4 * HEAD_CHARS
 
 
 def run(start: Start, request: Callable[[int], object], limits: Limits) -> Ended:
@@ -134,7 +133,7 @@ def run(start: Start, request: Callable[[int], object], limits: Limits) -> Ended
     """
     results_read, results_write = os.pipe()
     output_read, output_write = os.pipe()
-    watched = Watched(limits, start.keep_output)
+    watched = Watched(limits)
     try:
         with tempfile.TemporaryFile() as file:
             file.write(json.dumps(request(results_write)).encode())
@@ -187,6 +186,5 @@ def _end(process: subprocess.Popen[bytes], ended: Ended) -> None:
     # Before the wait: while it is not waited for, its id (and so its group's) can't be somebody else's.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    _, ended.status, usage = os.wait4(process.pid, 0)
+    _, ended.status = os.waitpid(process.pid, 0)
     process.returncode = ended.exit_code
-    ended.cpu_s = usage.ru_utime + usage.ru_stime
