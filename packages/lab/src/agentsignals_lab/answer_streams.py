@@ -38,7 +38,7 @@ Ended = SimpleQueue[Answered]
 
 def stream_of(writer: Writer, ended: Ended) -> InProcess | OnServer:
     """Answers under way of a writer: a model in this process, or one on a server. What ends is put into the queue."""
-    if hasattr(writer, "answers"):
+    if hasattr(writer, "encode"):
         return InProcess(cast("HookedModel", writer), ended)
     return OnServer(writer, ended)
 
