@@ -461,10 +461,6 @@ _MAIL_LOGIN = deferred_pattern(
     r"AUTH(?:ENTICATE)? (?:LOGIN|PLAIN)[^\n]{0,60}\n(?:\W{0,6}(?:334 )?[\w+/=]+\r?\n){0,4}?(?:C: )?"
     r"\W{0,6}(?P<value>[A-Za-z0-9+/]{8,}={0,2})(?=\s*(?:\Z|\n\W{0,6}(?:235|535|[A-Z]+\b)))"
 )
-_PRINTED = deferred_pattern(
-    r"\b(?:cat|Get-Content)\s(?:[^\s;|]*/)?(?P<file>[\w.-]{2,60})[ \t]*\n(?P<value>[^\s\"'`:]{6,200})[ \t]*(?:\n|\Z)"
-)
-"""A file whose name tells that it holds a secret alone, printed."""
 _SHOWN = deferred_pattern(
     r"(?m)^(?:[\w@.:~/\[\] -]{0,40}[$#❯]|PS [^>\n]{0,60}>)\s(?P<command>\S[^\n]{3,200})"
     r"\n(?P<value>\S{6,200})[ \t]*(?:\n|\Z)"
@@ -623,11 +619,6 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
                 continue
             if group not in ("given", "typed") or (looks_given if group == "given" else looks_typed)(hit[group]):
                 yield Span(*hit.span(group), kind)
-    printed = places(low, ("cat ", "get-content ")) if words & {"cat", "content"} else ()
-    for hit in filter(None, (_PRINTED.match(text, at) for at, _ in printed)):
-        stem = hit["file"].strip("._").partition(".")[0]
-        if names_a_secret(stem) and (looks_typed(hit["value"]) or looks_given(hit["value"])):
-            yield Span(*hit.span("value"), "secret")
     for hit in _SHOWN.finditer(text) if "$ " in text or "# " in text or "PS " in text or "❯" in text else ():
         value, shows = hit["value"], _SHOWS.match(hit["command"]) is not None
         named = shows or any(names_a_secret(word.strip("-")) for word in hit["command"].split())
