@@ -54,6 +54,10 @@ def test_no_page_keeps_anybody_out_or_runs_what_a_trace_says(server: Server, dar
                 problems.append(f"{path}: a trace's script ran")
             if overflow_px(page) > 0:
                 problems.append(f"{path}: {overflow_px(page)} px wider than the window")
+            # A name of a trace may be one word of any length.
+            page.evaluate("for (const e of document.querySelectorAll('.limits li')) e.append('w'.repeat(200))")
+            if overflow_px(page) > 0:
+                problems.append(f"{path}: {overflow_px(page)} px wider than the window by a long word")
     assert not problems, "\n".join(problems)
 
 
