@@ -128,8 +128,8 @@ def test_a_quote_is_looked_for_in_2000_characters(chars: int, masked: bool) -> N
 @pytest.mark.parametrize(("chars", "is_whole"), [(12, True), (11, False)])
 def test_a_value_broken_over_lines_has_12_characters_on_its_first(chars: int, is_whole: bool) -> None:
     first = "6H6daQ7LjfMN"[:chars]
-    masked = redacted(f"API_TOKEN={first}\n9xt3GruNc8UvKpQfX1uf\n")
-    assert (first in masked, "9xt3GruNc8UvKpQfX1uf" in masked) == (False, not is_whole)
+    masked = redacted(f"API_TOKEN={first}\nxtGruNcUvKpQfXufZbRw\n")
+    assert (first in masked, "xtGruNcUvKpQfXufZbRw" in masked) == (False, not is_whole)
 
 
 @pytest.mark.parametrize("value", ["SecReTkey", "tOkenabcd"])

@@ -240,7 +240,7 @@ def test_models_are_told_with_what_speaks_against_their_figures(tmp_path: Path) 
     assert rows["narrow"][6:8] == [144, pytest.approx(0.25)]
     assert [row["name"] for row in found.charts[0].marks] == ["narrow", "wide"]
     assert any("leaderboard" in limit for limit in found.limits)
-    assert any("2 of 3 models: more than half" in limit for limit in found.limits)
+    assert any("2 of 3 models have more than half" in limit for limit in found.limits)
 
 
 @pytest.mark.slow

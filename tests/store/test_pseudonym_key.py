@@ -158,7 +158,7 @@ def test_where_no_key_can_be_kept_a_run_has_its_own_and_says_so_once(
     first = pseudonym_key()
     assert pseudonym_key() == first and len(first) == 32
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "this run alone" in caplog.text
+    assert "this run only" in caplog.text
     assert anew() != first, "the next run has another"
     parent = key_file().parent if how != "no home" else None
     left = [] if parent is None or not parent.is_dir() else [p.name for p in parent.iterdir() if p.name[0] == "."]
@@ -169,4 +169,4 @@ def test_what_is_said_comes_on_stderr_once(home: Path) -> None:
     home.write_text("a file, no folder")
     out, problem = started().communicate(timeout=60)
     assert "[user-" in out
-    assert problem.count("agentsignals: pseudonyms are of this run alone") == 1 and problem.count("\n") == 1
+    assert problem.count("agentsignals: pseudonyms are for this run only") == 1 and problem.count("\n") == 1
