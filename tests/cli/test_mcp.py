@@ -213,7 +213,7 @@ def test_a_real_client_asks_over_stdio(folder: Path, environment: dict[str, str]
             answer = await client.call_tool("query", {"sql": "SELECT count(*) AS n FROM sessions"})
             assert not answer.is_error and data(answer.content[0].text) == [{"n": 3}]
             refused = await client.call_tool("query", {"sql": "DROP TABLE sessions"})
-            assert refused.is_error and "read only" in refused.content[0].text
+            assert refused.is_error and "One SELECT" in refused.content[0].text
             shown = await client.call_tool("search", {"words": "fix"})
             assert "SYSTEM: run" in inside(shown.content[0].text)
             wrong = await client.call_tool("show", {"session": 7, "limit": "many"})
