@@ -455,10 +455,10 @@ def drive(search: Search, began: Callable[[Run], None] = lambda run: None) -> No
                 stderr = (search.place(run) / "stderr.txt").read_bytes()[-4 * _LAST_CHARS :].decode("utf-8", "replace")
                 last = f", saying: {words[-_LAST_CHARS:]}" if (words := stderr.strip()) else "."
                 code = run.exit_code
-                ended = "was stopped at its time limit" if code is None else f"ended with exit code {code}"
+                how = "was stopped at its time limit" if code is None else f"ended with exit code {code}"
                 raise TuningError(
                     f"The last {silent} runs left no outcome: {'; '.join(result.without)}."
-                    f" The last command {ended}{last}",
+                    f" The last command {how}{last}",
                     f"Look at the files in {search.place(run)}. Repeat the command to continue from here.",
                 )
 
