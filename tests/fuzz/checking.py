@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import shutil
@@ -173,11 +174,13 @@ class _limited:  # noqa: N801  (reads as a phrase: `with _limited()`)
 
     def __enter__(self) -> None:
         self._before = signal.signal(signal.SIGPROF, self._stop)
+        gc.disable()  # what is raised in a callback of the collector is lost, and the alarm with it
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
 
     def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, self._before)
+        gc.enable()
 
     def _stop(self, *_: object) -> None:
         raise Hang(f"more than {CPU_SECONDS:g} s of the processor")

@@ -20,7 +20,7 @@ from agentsignals.labels.labellers import LABELLERS, default_labeller, quality
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import answer_end_in, request_in
 from agentsignals.model import Label, Turn
-from agentsignals.questions.label_shares import Standing, standing
+from agentsignals.questions.label_shares import Trust, trust
 from agentsignals.stats.intervals import mean_probability
 from agentsignals.stats.validation import labeller_figure
 from agentsignals.store import Store, sidecars
@@ -191,17 +191,17 @@ def test_the_share_shown_is_as_near_to_the_truth_as_the_count_and_its_interval_h
 
 
 def test_a_class_that_is_wrong_as_often_as_right_is_not_shown() -> None:
-    assert standing("prompt_intent", "encoder", "debug") == Standing(True, (293 + 147) / 627, 439 + 188)
-    assert standing("prompt_intent", "encoder", "test") == Standing(True, 56 / 101, 101), "by today's weights"
-    assert standing("prompt_intent", "classifier", "connect") == Standing(False, 2 / 11, 11)
-    assert standing("pushback", "classifier", "rejection") == Standing(False), "one label is no measure"
-    assert standing("pushback", "rules", "rejection") == Standing(False)
-    assert standing("pushback", "rules", "correction") == Standing(True, 40 / 58, 58, "at least")
-    assert standing("pushback", "rules", "non_pushback") == Standing(True, 923 / 1307, 1307, "at most")
-    assert standing("prompt_intent", "rules", "other") == Standing(False, 160 / 725, 725, "at most")
-    assert standing("prompt_intent", "rules", "understand") == Standing(False, 159 / 389, 389), "no bound of anything"
-    assert standing("pushback", "human:ann", "rejection") == Standing(True)
-    assert standing("pushback", "classifier:gone.json", "correction") == Standing(False)
+    assert trust("prompt_intent", "encoder", "debug") == Trust(True, (293 + 147) / 627, 439 + 188)
+    assert trust("prompt_intent", "encoder", "test") == Trust(True, 56 / 101, 101), "by today's weights"
+    assert trust("prompt_intent", "classifier", "connect") == Trust(False, 2 / 11, 11)
+    assert trust("pushback", "classifier", "rejection") == Trust(False), "one label is no measure"
+    assert trust("pushback", "rules", "rejection") == Trust(False)
+    assert trust("pushback", "rules", "correction") == Trust(True, 40 / 58, 58, "at least")
+    assert trust("pushback", "rules", "non_pushback") == Trust(True, 923 / 1307, 1307, "at most")
+    assert trust("prompt_intent", "rules", "other") == Trust(False, 160 / 725, 725, "at most")
+    assert trust("prompt_intent", "rules", "understand") == Trust(False, 159 / 389, 389), "no bound of anything"
+    assert trust("pushback", "human:ann", "rejection") == Trust(True)
+    assert trust("pushback", "classifier:gone.json", "correction") == Trust(False)
 
 
 def test_the_page_says_what_a_classifiers_counts_stand_for(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,7 +212,7 @@ def test_the_page_says_what_a_classifiers_counts_stand_for(store: Store, capsys:
     assert "Shares by classifier" in text
     assert f"classifier: {quality('classifier', task('pushback'))}." in text, "its kappa stands on the page"
     named = {value for value, n in summary["counts"].items() if n}
-    of = standing("pushback", "classifier", "non_pushback")
+    of = trust("pushback", "classifier", "non_pushback")
     assert "non_pushback" not in named or f"{of.precision:.0%} of {of.n:,} right" in text
     assert "rejection" not in named or "not measured" in text
     interval = f"[{share['low']:.0%}, {share['high']:.0%}]"

@@ -13,7 +13,7 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.labels.labellers import labeller
-from agentsignals.questions.label_shares import standing
+from agentsignals.questions.label_shares import trust
 from agentsignals.stats.agent_traces import FAILURE_PATTERNS, main_labeller
 from agentsignals.store import Store
 from tests.labels.server import Server, label, material
@@ -99,7 +99,7 @@ def test_a_name_without_labels_has_nothing_to_compare(
 
 
 def test_a_classifier_off_the_shelf_is_never_taken_for_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not standing("sentiment", "vader", "NEGATIVE").is_shown
+    assert not trust("sentiment", "vader", "NEGATIVE").is_shown
     assert main_labeller({"vader": (9, 9), "rules": (9, 1)}) == "rules"
     assert main_labeller({"vader": (9, 9), "rules": (9, 1), "roberta": (1, 1)}) == "roberta"
     monkeypatch.setitem(sys.modules, "vaderSentiment", None)

@@ -37,7 +37,7 @@ from agentsignals.labels.units import Selection, Unit, plain, units
 from agentsignals.labels.validation import never_validated, validate
 from agentsignals.model import CLASSIFIER, ENCODER, RULES
 from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE
-from agentsignals.questions.label_shares import standing
+from agentsignals.questions.label_shares import trust
 from agentsignals.questions.question import interval, times
 from agentsignals.redaction import Redactor
 from agentsignals.stats.agreement import Estimate as AgreementEstimate
@@ -218,7 +218,7 @@ def _summary_text(summary: Summary) -> str:
         servers.append(("server", f"{url}: {of_it['answers']:,} answers to {of_it['calls']:,} calls{aside}"))
     counts = []
     for value, n in sorted(summary.counts.items(), key=lambda pair: -pair[1]):
-        of = standing(summary.task, summary.labeller, value)
+        of = trust(summary.task, summary.labeller, value)
         counts.append(f"{of.bound} {n:,} {value}".lstrip() + (f" ({words})" if (words := of.in_words()) else ""))
     return fields(
         [

@@ -200,7 +200,7 @@ def validation_of(labeller: str, task: str) -> str:
         return f"{labeller}: {model.measured}"
     if figure is None:
         return f"{labeller}, {NEVER_VALIDATED}; run `agentsignals labels agree {task} LABELLER --gold FILE`"
-    right = ", ".join(f"{value} {standing(task, labeller, value).in_words()}" for value in figure.classes)
+    right = ", ".join(f"{value} {trust(task, labeller, value).in_words()}" for value in figure.classes)
     return f"{labeller}: {figure.text('' if model is None else model.version)}; {right}"
 
 
@@ -210,7 +210,7 @@ FEWEST_JUDGED = 10
 """Labels of a class that a precision needs."""
 
 
-class Standing(NamedTuple):
+class Trust(NamedTuple):
     is_shown: bool
     """False: the class is wrong as often as right, or was measured on too few labels."""
     precision: float | None = None
@@ -227,7 +227,7 @@ class Standing(NamedTuple):
         return f"{self.precision:.0%} of {self.n:,} right" if self.is_shown else "mostly wrong"
 
 
-def standing(task: str, labeller: str, value: str) -> Standing:
+def trust(task: str, labeller: str, value: str) -> Trust:
     """Return whether a label of this class may be shown as such, and how often such labels were right.
 
     A classifier is measured on projects left out of training and on unseen ones, by today's weights; rules on messages
@@ -237,20 +237,20 @@ def standing(task: str, labeller: str, value: str) -> Standing:
     try:
         model = classifier_of(labeller, task)
     except SourceError:  # its file is gone, and what it was measured on with it
-        return Standing(False)
+        return Trust(False)
     if model is None and labeller != RULES:
-        return Standing(labeller_rank(labeller) > labeller_rank(ENCODER))
+        return Trust(labeller_rank(labeller) > labeller_rank(ENCODER))
     figure, right, n = labeller_figure(task, labeller), 0, 0
     if figure is not None and figure.version == ("" if model is None else model.version):
         n, right = figure.classes.get(value, (0, 0))
     if model is not None and model.held_out is not None and (of := model.held_out.classes.get(value)):
         right, n = right + of.hits, n + of.named
     if n < FEWEST_JUDGED:
-        return Standing(False)
+        return Trust(False)
     is_shown = right > HALF * n
     is_rest = labeller == RULES and value == unmatched_class(task)
     bound = "at most" if is_rest else "at least" if labeller == RULES and is_shown else ""
-    return Standing(is_shown, right / n, n, bound)
+    return Trust(is_shown, right / n, n, bound)
 
 
 def pushback_finding(  # noqa: PLR0913  (a finding's words, in the order they are read)

@@ -39,11 +39,13 @@ _T = r"[^\s\"'`<>()\[\]{},;|\\]"
 _TOKEN = deferred_pattern(rf"(?<!{_T})[^\s\"'`<>()\[\]{{}},;|\\0-9!@#$%^&*+?~]*+[0-9!@#$%^&*+?~]{_T}*+")
 """A word with a digit or a sign."""
 _PLAIN = deferred_pattern(r"(?<![\w.$@/\\:+-])[A-Za-z](?:[A-Za-z]|[._-](?=[A-Za-z])){5,40}(?![\w(./\\@+-]|\s?[=:])")
+"""A word without a digit or a sign, which may be a password where one is spoken of."""
 _PARTS_OF = deferred_pattern(r"[A-Z]?[a-z]+|[A-Z]+")
-"""Words without a digit or a sign, which may be passwords where one is spoken of."""
+"""The words that a name in camel case is made of."""
 _BOUND = deferred_pattern(r"([\w.-]+)[\"'`]?\s{0,3}[:=]{1,2}>?\s{0,3}[\"'`]?\Z")
 _PROSE_BEFORE = deferred_pattern(r"(?:\A|\s)(?!-)[^\W\d_]+\s\(?\Z|[(]\Z")
 _PROSE_AFTER = deferred_pattern(r"\s[^\W\d_]{2,}")
+"""The name that a value is given to, before it; a sentence that leads to a word, and one that goes on after it."""
 _HEAD = deferred_pattern(
     r"-{1,2}[\w.-]{1,60}=|[\w.-]{1,60}:?=(?!=*\Z)|-[a-zA-Z](?=[^-]{5})|[\w.@-]{1,40}:(?!//|\Z)|[*_:=@/#&?$!~+^%-]{1,3}(?=\w)"
 )
@@ -51,6 +53,7 @@ _TAIL = deferred_pattern(r"(?:\*\*|__|[.:?_=])+\Z")
 _HOST = deferred_pattern(r"@[\w.-]+(?:[:/].*)?\Z")
 """What stands before a value within its word, and after it."""
 _NO_VALUE = deferred_pattern(r"://|\*\*\*|\.\.\.|&\w+=|\A(?:toolu|msg|req|resp|call)_|\A(?i:arn|sha\d{1,3}|md5)[:-]")
+"""What an address, an id or a masked value has in it, and no secret."""
 _MOST_CHARS = 63
 _LINE_CHARS = 160
 """So far before and behind a word for a secret a line is read, and as much of the next line."""
@@ -145,7 +148,7 @@ def is_rare(value: str) -> bool:
     if (value.count(".") > 1 and "_" in value) or is_variable(value) or EVERYDAY.fullmatch(value) or has_mask(value):
         return False
     parts = [part.lower() for part in _PARTS_OF.findall(value)]
-    return any(len(part) > 3 and part not in _common() for part in parts) and not any(map(named, parts))
+    return any(len(part) > 3 and part not in common() for part in parts) and not any(map(named, parts))
 
 
 def _is_value(text: str, start: int, end: int) -> bool:
@@ -163,7 +166,9 @@ def _is_value(text: str, start: int, end: int) -> bool:
 
 
 @cache
-def _common() -> frozenset[str]:
+def common() -> frozenset[str]:
+    """Words that programs and traces use: those that traces use often and Python's library, its packages or an English
+    dictionary also has, and names of well-known tools. No words of traces alone: they may be names of people."""
     return frozenset(Path(__file__).with_name("common.txt").read_text("ascii").split())
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from agentsignals.model import RULES
 from agentsignals.model.registry import no_such
-from agentsignals.questions.label_shares import TASK_BY_SIGNAL, standing
+from agentsignals.questions.label_shares import TASK_BY_SIGNAL, trust
 from agentsignals.questions.question import Finding, collecting_evidence, mark_names, row_names
 from agentsignals.questions.studies import studies
 from agentsignals.signals import Signal, Status, catalog
@@ -106,7 +106,7 @@ def _values(snapshot: Snapshot, signal: Signal, of: Filter, spread: Spread | Non
             # No link to a text that would be taken for more than one condition.
             is_one = ";" not in plain and plain == plain.strip()
             task, row["labeller"] = TASK_BY_SIGNAL.get(signal.path), row["labeller"] or RULES
-            row["standing"] = standing(task, row["labeller"], plain) if task else None
+            row["trust"] = trust(task, row["labeller"], plain) if task else None
             row["link"] = of.also("/sessions", f"{signal.path}={plain}") if is_one else ""
         return {"values": rows, "ends": []}
     return {"values": [], "ends": [("Longest", ends("length(value) DESC"))]}

@@ -23,7 +23,7 @@ from agentsignals.labels.matching import Place
 from agentsignals.labels.run import shares_of
 from agentsignals.labels.tasks import Task, tasks
 from agentsignals.labels.units import Unit, before, plain, units
-from agentsignals.questions.label_shares import standing
+from agentsignals.questions.label_shares import trust
 from agentsignals.redaction import Redactor
 from agentsignals.stats.intervals import Prevalence
 from agentsignals.store.secrets import known_secrets, pseudonym_key
@@ -77,7 +77,7 @@ def page(snapshot: Snapshot, query: Query) -> Page:
         "counts": {(row["labeller"], row["value"]): row["n"] for row in of_task},
         "shares": shares,
         "qualities": qualities,
-        "standings": {(name, value): standing(task, name, value) for name in labellers for value in classes},
+        "trusts": {(name, value): trust(task, name, value) for name in labellers for value in classes},
         "unsure": sum(row["unsure"] for row in of_task),
         "can_annotate": task in tasks() and tasks()[task].level != "repository",
         "filter": filter_,

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from agentsignals.model import MAIN, RULES
 from agentsignals.model.prices import exact_digits, total_line
-from agentsignals.questions.label_shares import TASK_BY_SIGNAL, standing
+from agentsignals.questions.label_shares import TASK_BY_SIGNAL, trust
 from agentsignals.redaction import Redactor
 from agentsignals.redaction.values import RandomValues
 from agentsignals.signals import Signal
@@ -184,7 +184,7 @@ def _declared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         sure = "" if one.basis == "record" or row["absent"] else "~"
         if sure and one.path in TASK_BY_SIGNAL:
             labeller, value = row.get("labeller") or RULES, str(msgspec.json.decode(row["value"]))
-            of = standing(TASK_BY_SIGNAL[one.path], labeller, value)
+            of = trust(TASK_BY_SIGNAL[one.path], labeller, value)
             if of.precision is not None:
                 if not of.is_shown:
                     continue
