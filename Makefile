@@ -154,10 +154,10 @@ $(VENV)/.docs: requirements/docs.txt $(VENV)/.dev
 	$(BIN)/python $(LOCKED) requirements/docs.txt
 	@touch $@
 
-$(LAB_VENV)/.lab: pyproject.toml $(LAB)/pyproject.toml requirements/lab.txt | $(BIN)/python
+$(LAB_VENV)/.lab: pyproject.toml $(LAB)/pyproject.toml $(LAB)/recipes/emotion_lab/pyproject.toml requirements/lab.txt | $(BIN)/python
 	$(BIN)/python -m venv $(LAB_VENV)
 	$(LAB_VENV)/bin/python $(LOCKED) requirements/lab.txt
-	$(LAB_VENV)/bin/python $(OURS) --editable $(LAB)
+	$(LAB_VENV)/bin/python $(OURS) --editable $(LAB) --editable $(LAB)/recipes/emotion_lab
 	@touch $@
 
 $(ENGINES_VENV)/.engines: pyproject.toml requirements/engines.txt | $(BIN)/python

@@ -53,6 +53,7 @@ Type = Literal["VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"]
 
 _MOST_BYTES = 4_000_000
 _DEEPEST = 20
+_RECIPE = "pip install ./packages/lab ./packages/lab/recipes/emotion_lab"
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
 
 
@@ -66,7 +67,7 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
     store: str = ""
     """SQL for the same rows from the store, used without a data folder."""
     computed: Literal["", "rescored", "first_attempts", "markers", "directions", "rises"] = ""
-    """A table of agentsignals-lab's recipe of the published study, about the `run` that a claim's `with` names, and its
+    """A table of the installed recipe of the published study, about the `run` that a claim's `with` names, and its
     `evaluator`. Stored code runs in the sandbox."""
     rows_are: str = ""
     """Description of the rows, for a store without any."""
@@ -477,18 +478,16 @@ class ClaimContext:
         return self._places[key]
 
     def _computed(self, table: str, run: str, evaluator: str) -> TableLocation | Absent:
-        """Load a table that the package agentsignals-lab computes from published runs, or the reason why it cannot."""
+        """Load a table that the installed recipe computes from published runs, or the reason why it cannot."""
         if self._data is None or not self._data.is_dir():
             return Absent("missing_artifact", "needs the folder of published runs: add --data FOLDER")
         try:
             recipe = next(iter(entry_points(group="agentsignals.claims", name="emotion-lab")), None)
             if recipe is None:
-                return Absent("backend_disabled", "needs the package agentsignals-lab: pip install ./packages/lab")
+                return Absent("backend_disabled", f"needs the recipe of the published study: {_RECIPE}")
             rows = recipe.load()(self._data, table, run, evaluator)
         except ImportError as problem:
-            return Absent(
-                "backend_disabled", f"needs the extra `torch` of agentsignals-lab ({problem.name} is missing)"
-            )
+            return Absent("backend_disabled", f"needs {problem.name}, which is not installed: {_RECIPE}")
         except LabError as problem:
             return Absent("parse_error", problem.message)
         except SandboxError as problem:

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from published_emotion_study import Run
-from published_emotion_study.states import Stored, alike, rises
+from published_emotion_study.states import Stored, alike, rises, stored_directions
+
+CORPUS = Path(__file__).parents[5] / "shared" / "corpus" / "emotion-runs"
 
 EMOTIONS = ("calm", "patient", "confident", "frustrated", "desperate", "stuck", "stressed")
 
@@ -49,3 +51,22 @@ def test_a_rise_along_what_all_share_is_no_rise_of_any(tmp_path: Path) -> None:
     assert found["shared"] == pytest.approx(shift)
     assert (found["desperate"], found["calm"], found["contrast"]) == pytest.approx((0, 0, 0), abs=1e-9)
     assert found["negative"] > 0 < found["positive"]
+
+
+# design/lab.md#stored-states, recomputed there from the same files by other code: by layer.
+PUBLISHED = {
+    "results/runs/smoke-qwen-coder-0_5b": ([0.85, 0.86, 0.85], [0.82, 0.83, 0.83], [0.76, 0.77, 0.83]),
+    "results/runs/main-qwen-coder-7b": ([0.82, 0.82, 0.84], [0.82, 0.83, 0.84], [0.49, 0.51, 0.62]),
+    "results/runs/main-deepseek-coder-6_7b": ([0.85, 0.85, 0.85], [0.83, 0.84, 0.84], [0.26, 0.30, 0.53]),
+}
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="../shared/corpus is not there")
+@pytest.mark.parametrize("run", PUBLISHED)
+def test_the_published_directions_nearly_coincide(run: str) -> None:
+    held = stored_directions(Run(run, CORPUS / run, loop=False))
+    assert held is not None
+    rows = alike(held)
+    columns = ("calm_desperate", "mean_cosine", "neutral_top5")
+    assert tuple([round(row[name], 2) for row in rows] for name in columns) == PUBLISHED[run]

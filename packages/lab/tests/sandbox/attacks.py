@@ -98,7 +98,7 @@ SIZES = [
     _attack("four gigabytes", " return len(bytearray(4 << 30))", "MemoryError"),
     _attack("a file of 64 MiB", " with open('big', 'wb') as file:\n  for n in range(64): file.write(b'x' * (1 << 20)); file.flush()\n return 'reached'", "OSError"),
     _attack("a thousand files of 1 MiB", " import time\n for n in range(1000):\n  with open(f'n{n}', 'wb') as file: file.write(b'x' * 1000000)\n time.sleep(1)\n return 'reached'", "OSError"),
-    _attack("a flood of print", " while 1: print('x' * 10000)", "output"),
+    _attack("a flood of print", " while 1: print('x' * 10000)", SLOW, limits=BRIEF),
     _attack("a flood on the pipe of answers", " import os\n while 1:\n  for n in range(3, 4096):\n   try: os.write(n, b'x' * 60000)\n   except OSError: pass", frozenset({"protocol", "timeout"})),
     _attack("a million items", " return list(range(1000000))", "too_large"),
     _attack("a string of 300 MB", " return 'x' * 300_000_000", "too_large"),

@@ -33,13 +33,8 @@ def test_it_would_succeed_under_resource_limits_alone(
     attack: Attack, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So its refusal above is the locks' doing."""
-    whole = confinement.request
-
-    def weaker(*given: Any, **what: Any) -> dict[str, Any]:
-        asked = whole(*given, **what)
-        return {**asked, "locks": {"rlimits": asked["locks"]["rlimits"]}}
-
-    monkeypatch.setattr(confinement, "request", weaker)
+    whole = confinement.locks
+    monkeypatch.setattr(confinement, "locks", lambda limits: {"rlimits": whole(limits)["rlimits"]})
     monkeypatch.setattr(confinement, "computing", lambda limits: ["env", "-C", str(tmp_path)])
     alone = World(tmp_path / "world")
     try:

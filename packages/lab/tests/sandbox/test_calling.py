@@ -41,15 +41,7 @@ def test_each_input_has_its_answer() -> None:
         sandbox.Failed("raised", "'two'", "KeyError", "call", 3),
         sandbox.Returned([3, "z"]),
     )
-    assert outcome.failure is None
     assert outcome.wall_s < 5
-
-
-def test_cpu_time_is_the_code_s_own() -> None:
-    source = "import time\ndef f(s):\n end = time.process_time() + s\n while time.process_time() < end: pass"
-    used = sandbox.call(source, "f", [(0.5,)], sandbox.Limits(wall_s=20)).cpu_s
-    assert used is not None and 0.4 < used < 1
-    assert sandbox.call("import os\nos._exit(1)", "f", [(1,)]).cpu_s is None
 
 
 def test_the_call_that_ends_the_process_gets_the_blame() -> None:
@@ -77,15 +69,12 @@ def test_time_used_up_in_one_call_leaves_the_answers_before() -> None:
     ],
 )
 def test_source_that_does_not_load_fails_every_input_alike(source: str, kind: str, type_: str, line: int) -> None:
-    for inputs in ([], [(1,), (2,)]):
-        outcome = sandbox.call(source, "f", inputs)
-        assert outcome.failure is not None
-        assert (outcome.failure.kind, outcome.failure.type, outcome.failure.line) == (kind, type_, line)
-        assert outcome.failure.where == "load"
-        assert outcome.results == (outcome.failure,) * len(inputs)
+    first, second = sandbox.call(source, "f", [(1,), (2,)]).results
+    assert isinstance(first, sandbox.Failed) and first == second
+    assert (first.kind, first.type, first.line, first.where) == (kind, type_, line, "load")
 
 
-@pytest.mark.parametrize("line", [{"at": 2, "value": 7}, {"done": True}, {"cpu_s": "x", "done": True}, "no answer"])
+@pytest.mark.parametrize("line", [{"at": 2, "value": 7}, {"done": True}, {"at": 0, "done": True}, "no answer"])
 @pytest.mark.parametrize("pause_s", [0, 0.05], ids=["read with the answers", "read alone"])
 def test_answers_are_taken_in_their_order_only(line: object, pause_s: float) -> None:
     """However the bytes come apart, and whatever number the pipe has: here many files are open before it."""
@@ -133,12 +122,24 @@ def test_the_order_of_a_set_is_the_same_on_every_run() -> None:
     assert len({str(sandbox.call(source, "f", [(1,)]).results) for _ in range(3)}) == 1
 
 
-def test_what_it_prints_is_kept_in_part() -> None:
-    source = (
-        "import sys\ndef f(x):\n sys.stdout.buffer.write(b'out \\xff\\n')\n sys.stderr.write('err')\n print('x' * 3990)"
-    )
-    output = sandbox.call(source, "f", [(1,)]).output
-    assert "out \ufffd" in output and "err" in output and len(output) <= 4000
+def test_what_it_prints_is_nobodys_and_costs_nothing() -> None:
+    source = "import sys\ndef f(x):\n sys.stderr.write('err')\n for _ in range(400): print('x' * 10000)\n return x"
+    assert sandbox.call(source, "f", [(1,)]).results == (sandbox.Returned(1),)
+
+
+def test_bubblewrap_takes_its_powers_and_ends_it_with_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The filter would refuse these questions, so it is left out here."""
+    monkeypatch.setattr(confinement, "locks", lambda _: {})
+    source = """
+import ctypes
+libc = ctypes.CDLL(None)
+def f(x):
+    header, powers, signal = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)(*[7] * 6), ctypes.c_int()
+    libc.capget(header, powers)
+    libc.prctl(2, ctypes.byref(signal), 0, 0, 0)
+    return list(powers), libc.prctl(39, 0, 0, 0, 0), signal.value
+"""
+    assert sandbox.call(source, "f", [(1,)]).results == (sandbox.Returned(([0] * 6, 1, 9)),)
 
 
 def test_many_at_once_do_not_disturb_each_other() -> None:
@@ -192,7 +193,9 @@ def test_code_is_not_run_without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_lock_that_fails_at_the_last_moment_runs_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(confinement, "_filter", lambda: [(6, 0, 0, 0)] * 5000)  # longer than the kernel takes
+    monkeypatch.setattr(
+        confinement.filters, "computing", lambda _: [(6, 0, 0, 0)] * 5000
+    )  # longer than the kernel takes
     with pytest.raises(SandboxError, match=r"nothing was run.*seccomp"):
         sandbox.call(f"open({str(tmp_path / 'mark')!r}, 'w')", "f", [(1,)])
     assert not (tmp_path / "mark").exists()

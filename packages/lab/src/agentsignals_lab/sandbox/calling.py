@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -15,10 +14,9 @@ from agentsignals_lab.sandbox.outcome import Failed, FailureKind, Limits, Outcom
 
 STOPPED: dict[process.Stopped, tuple[FailureKind, str]] = {
     "wall": ("timeout", "took longer than {0.wall_s:g} s"),
-    "output": ("output", "printed more than {0.output_bytes} bytes"),
     "results": ("protocol", "answered more than {0.result_bytes} bytes"),
 }
-FROM_INSIDE = frozenset(get_args(FailureKind)) - {"timeout", "killed", "exited", "output", "not_reached"}
+FROM_INSIDE = frozenset(get_args(FailureKind)) - {"timeout", "killed", "exited", "not_reached"}
 """The kinds a process may say of itself."""
 NOT_REACHED = Failed("not_reached", "an earlier call ended the process", where="process")
 
@@ -41,49 +39,31 @@ def call(source: str, function: str, inputs: Sequence[tuple[Any, ...]], limits: 
         forms = [wire.encode(tuple(arguments)) for arguments in inputs]
     except wire.Refused as refused:
         raise SandboxError(f"An input can't be handed over: {refused.message}.", "Inputs are plain data.") from None
-    code: dict[str, Any] = {"source": source, "function": function, "inputs": forms}
-    start = confinement.started(confinement.computing(limits))
-    ended = process.run(start, lambda pipe: confinement.request(pipe, limits, **code), limits)
-    before = confinement.said_first(ended)
-    failure, results = _answers(ended.frames.split(b"\n")[1:-1], len(forms))
-    if failure is None and len(results) < len(forms):
+    ended = confinement.run(limits, source=source, function=function, inputs=forms)
+    results = _answers(ended.frames.split(b"\n")[1:-1], len(forms))
+    if len(results) < len(forms):
         results.append(_why(ended, limits))
         results += [NOT_REACHED] * (len(forms) - len(results))
-    return Outcome(
-        results=tuple(results) if failure is None else (failure,) * len(forms),
-        failure=failure,
-        wall_s=round(ended.wall_s, 4),
-        cpu_s=_cpu_s(ended, before),
-        output=ended.head,
-    )
+    return Outcome(tuple(results), round(ended.wall_s, 4))
 
 
-def _cpu_s(ended: process.Ended, before: float) -> float | None:
-    """The process's own word, for bubblewrap tells nothing of it; None where it did not end by itself."""
-    match = re.search(rb'\n\{"cpu_s": ([0-9.]{1,20})\}\n\{"done": true\}\n$', ended.frames)
-    try:
-        return round(max(0.0, float(match[1]) - before), 4) if match else None
-    except ValueError:
-        return None
-
-
-def _answers(lines: list[bytes], n: int) -> tuple[Failed | None, list[Result]]:
-    """Return the failure that kept everything from being run, and the answers there are. Code that tampers with the
-    pipe has none."""
+def _answers(lines: list[bytes], n: int) -> list[Result]:
+    """Return the answers there are; a failure for each where nothing could be run, or the code tampered with the
+    pipe."""
     results: list[Result] = []
     try:
         for line in lines:
             frame = wire.loads(line)
             if type(frame) is not dict:
                 raise wire.Refused("protocol", "an answer of no known kind")
-            if set(frame) == {"cpu_s"}:
-                break  # the last word; what may follow it is not read
             if "load" in frame and not results:
-                return _failed(frame["load"], "load"), []
+                return [_failed(frame["load"], "load")] * n
+            if frame == {"done": True} and len(results) == n:
+                break  # the last word; what may follow it is not read
             results.append(_result(frame, len(results), n))
     except wire.Refused as refused:
-        return Failed("protocol", refused.message, where="process"), []
-    return None, results
+        return [Failed("protocol", refused.message, where="process")] * n
+    return results
 
 
 def _result(frame: Any, at: int, n: int) -> Result:

@@ -52,9 +52,7 @@ def missing() -> str:
     if shutil.which("bwrap") is None:
         return "bwrap is not installed"
     try:
-        said_first(
-            process.run(started(computing(Limits())), lambda pipe: request(pipe, Limits(), source=None), Limits())
-        )
+        run(Limits(), source=None)
     except SandboxError as error:
         return error.message
     return ""
@@ -69,9 +67,29 @@ def require() -> None:
         )
 
 
-def request(pipe: int, limits: Limits, **what: Any) -> dict[str, Any]:
-    """Return what the inside reads first: the locks to put on, then what to do."""
-    locks = {
+def run(limits: Limits, **code: Any) -> process.Ended:
+    """Runs the inside under bubblewrap with some code. SandboxError when a lock is not on: nothing was run then."""
+    here = Path(__file__).resolve().parent
+    argv = [*computing(limits), "--", executable(), *FLAGS, "-c", BOOT, str(here.parent), str(here)]
+    env = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "HOME": HOME, "TMPDIR": HOME}
+    ended = process.run(argv, env, lambda pipe: {"pipe": pipe, "locks": locks(limits), **code}, limits)
+    try:
+        frame = wire.loads(ended.frames.partition(b"\n")[0])  # said before the code could run
+    except wire.Refused:
+        frame = {}
+    if "ready" not in frame:
+        reasons = frame.get("not_ready", {})
+        why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or ended.printed.strip()[-500:]
+        raise SandboxError(
+            f"The sandbox could not be closed, so nothing was run: {why or 'its process did not start'}.",
+            "See docs/sandbox.md for what it needs.",
+        )
+    return ended
+
+
+def locks(limits: Limits) -> dict[str, Any]:
+    """Return what the process puts on itself, by name; bubblewrap takes its capabilities, and ends it with us."""
+    return {
         "rlimits": {
             "RLIMIT_CPU": limits.cpu_s,
             "RLIMIT_AS": limits.memory_bytes,
@@ -79,40 +97,8 @@ def request(pipe: int, limits: Limits, **what: Any) -> dict[str, Any]:
             "RLIMIT_NOFILE": limits.open_files,
             "RLIMIT_CORE": 0,
         },
-        "die_with_parent": 0,
-        "capabilities": None,
-        "seccomp": _filter(),
+        "seccomp": filters.computing(platform.machine()),
     }
-    return {"pipe": pipe, "locks": locks, "source": None, "function": "", "inputs": [], **what}
-
-
-@cache
-def _filter() -> filters.Program:
-    return filters.computing(platform.machine())
-
-
-def said_first(ended: process.Ended) -> float:
-    """Return the CPU seconds before the code, said before it could run. SandboxError when a lock is not on."""
-    try:
-        frame = wire.loads(ended.frames.partition(b"\n")[0])
-    except wire.Refused:
-        frame = {}
-    if "ready" in frame:
-        return float(frame["cpu_s"])
-    reasons = frame.get("not_ready", {})
-    why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items() if reason) or ended.head.strip()[-500:]
-    raise SandboxError(
-        f"The sandbox could not be closed, so nothing was run: {why or 'its process did not start'}.",
-        "See docs/sandbox.md for what it needs.",
-    )
-
-
-def started(wrapper: list[str]) -> process.Start:
-    """The start of the inside under bubblewrap; it reads a request from its standard input."""
-    here = Path(__file__).resolve().parent
-    command = [executable(), *FLAGS, "-c", BOOT, str(here.parent), str(here)]
-    env = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "HOME": HOME, "TMPDIR": HOME}
-    return process.Start(argv=[*wrapper, "--", *command], env=env)
 
 
 def computing(limits: Limits) -> list[str]:

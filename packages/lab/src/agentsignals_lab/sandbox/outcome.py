@@ -14,14 +14,13 @@ FailureKind = Literal[
     "timeout",
     "killed",
     "exited",
-    "output",
     "not_plain",
     "too_large",
     "protocol",
     "not_reached",
 ]
 """`raised` an exception; `timeout` of wall or CPU time; `killed` by a signal (a crash); `exited` without an answer;
-`output` printed too much; `not_plain` answered with an object that is no data, `too_large` with too much
+`not_plain` answered with an object that is no data, `too_large` with too much
 of it; `protocol` broke the pipe of answers; `not_reached` an earlier call ended the process."""
 
 
@@ -34,7 +33,6 @@ class Limits(Struct, frozen=True, gc=False, kw_only=True):
     file_bytes: int = 1 << 20
     disk_bytes: int = 16 << 20
     open_files: int = 32
-    output_bytes: int = 1 << 20
     result_bytes: int = 4 << 20
 
 
@@ -60,14 +58,9 @@ class Failed(Struct, frozen=True, gc=False):
 Result = Returned | Failed
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class Outcome(Struct, frozen=True):
     """One process's answers: as many results as there were inputs, in their order."""
 
     results: tuple[Result, ...]
-    failure: Failed | None
-    """Failure that kept every call from being made or believed; each result has it then."""
     wall_s: float
-    cpu_s: float | None
-    """Seconds of the code alone: the process's own word, and None when it did not end by itself."""
-    output: str = ""
-    """The first of what it printed, both streams."""
+    """Seconds of the code alone."""
