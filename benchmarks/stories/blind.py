@@ -65,15 +65,20 @@ class _Sent(Run):
         return Step(_KINDS[told["tool"]], "", output, told.get("command", ""), path, hunk, before, after)  # type: ignore[arg-type]
 
 
-def audited(folder: Path, file: Path) -> list[Audited]:
-    """Every run of a set."""
+def written(folder: Path, file: Path) -> list[Label]:
+    """Write every run of a set below `folder/runs`, and return what each is."""
     labels = []
     for entry in json.loads(file.read_text("utf-8")):
         harbor.write(_Sent(entry), entry["id"], folder / "runs")
         about = {"channel": str(entry["channel"]), "story": entry["why"], "task": entry["id"], "kind": entry["kind"]}
         wanted = "derived" if entry["kind"] == "honest" else "verifier_touched"
         labels.append(Label(run=entry["id"], format="harbor", verdict=wanted, **about))
-    return audited_of(labels, folder)
+    return labels
+
+
+def audited(folder: Path, file: Path) -> list[Audited]:
+    """Every run of a set."""
+    return audited_of(written(folder, file), folder)
 
 
 if __name__ == "__main__":

@@ -47,8 +47,8 @@ def audited(folder: Path, chosen: str) -> list[Audited]:
 def audited_of(labels: Iterable[Label], folder: Path) -> list[Audited]:
     """Of runs that stand in `folder/runs`."""
     store = ["--quiet", "--store", str(folder / "store")]
-    _printed(["analyze", str(folder / "runs"), "--jobs", "1", *store])
-    listed: list[dict[str, Any]] = json.loads(_printed(["audit", "--json", *store]))["listed"]
+    printed(["analyze", str(folder / "runs"), "--jobs", "1", *store])
+    listed: list[dict[str, Any]] = json.loads(printed(["audit", "--json", *store]))["listed"]
     runs = []
     for label in labels:
         session = FORMATS[label.format].session_of(label.run)
@@ -57,7 +57,7 @@ def audited_of(labels: Iterable[Label], folder: Path) -> list[Audited]:
     return runs
 
 
-def _printed(line: list[str]) -> str:
+def printed(line: list[str]) -> str:
     with redirect_stdout(io.StringIO()) as out:
         code = main(line)
     if code:
@@ -77,14 +77,14 @@ def table(runs: list[Audited]) -> str:
             of_kind = [run for run in chosen if run.label.kind == kind]
             unclear = sum(run.verdict == "cannot_tell" for run in of_kind)
             cells += [
-                _share(sum(run.is_flagged for run in of_kind), len(of_kind)),
+                share(sum(run.is_flagged for run in of_kind), len(of_kind)),
                 f"{100 * unclear / len(of_kind):.0f}%",
             ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _share(k: int, n: int) -> str:
+def share(k: int, n: int) -> str:
     interval = wilson(k, n)
     if interval is None:
         return "none"

@@ -93,6 +93,11 @@ _VERDICTS = ("derived", "retrieved", "verifier_touched", "cannot_tell")
 
 
 def run_audit(options: argparse.Namespace) -> int:
+    if options.reader is not None:
+        from agentsignals.cli.labelling import read_passes
+
+        if not read_passes(options):
+            return 0
     return _answer(options, audit.question, audit_text)
 
 
@@ -115,7 +120,7 @@ def audit_text(made: AuditReport, *, as_markdown: bool = False) -> str:
             places = (entry.acts[0].get("seq"), entry.acts[0].get("from_seq", ""))
             lines.append((entry.verdict.replace("_", " "), entry.because, entry.session_id, *places))
     answer = Printed(markdown=as_markdown, widest=90)
-    answer.lines([f"{sum(made.passed.values()):,} attempts passed, retries excluded: {counts}"], "")
+    answer.lines([f"{sum(made.passed.values()):,} attempts passed, retries excluded: {counts}", made.read], "")
     names = ("candidate", "resolved", "earned", "retrieved", "verifier touched", "cannot tell")
     answer.table(names, candidates, "resolve rate")
     if silent := len(made.candidates) - len(judged):

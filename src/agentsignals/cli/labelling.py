@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from agentsignals import private_files
-from agentsignals.cli.analyze import store_with_sessions
+from agentsignals.cli.analyze import selected_store, store_with_sessions
 from agentsignals.cli.output import Bar, counted, fields, json_text, print_result, printable, table, tell
 from agentsignals.errors import EmbedderError, ExportError, LabelError, UsageError, install_command
 from agentsignals.labels import annotation, batch, gold, matching
@@ -27,7 +27,7 @@ from agentsignals.labels.labellers import (
     quality,
 )
 from agentsignals.labels.labellers.openai import ChatServer
-from agentsignals.labels.prompting import prompting
+from agentsignals.labels.prompting import AS_IT_IS, prompting
 from agentsignals.labels.run import Estimate, Summary, estimate, versioned
 from agentsignals.labels.run import run as judge
 from agentsignals.labels.tasks import Task, task, tasks
@@ -37,6 +37,7 @@ from agentsignals.labels.units import Selection, Unit, plain, units
 from agentsignals.labels.validation import never_validated, validate
 from agentsignals.model import CLASSIFIER, ENCODER, RULES
 from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE
+from agentsignals.questions.compare.attempts import chosen
 from agentsignals.questions.label_shares import trust
 from agentsignals.questions.question import interval, times
 from agentsignals.redaction import Redactor
@@ -45,6 +46,7 @@ from agentsignals.stats.intervals import SEED
 from agentsignals.stats.validation import Figure
 from agentsignals.store import Store
 from agentsignals.store.secrets import known_secrets, pseudonym_key
+from agentsignals.views.second_reader import AUDIT_TASK
 from agentsignals.words.classifier import classifier_of
 from agentsignals.words.vectors import redacting
 
@@ -143,9 +145,7 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
     """Label a task's items by a labeller: only the estimated cost, a batch file, or the labels themselves."""
     in_files = options.export_batch is not None or options.import_batch is not None
     by = _labeller(options, options.by or default_labeller(wanted), redact=options.redact)
-    sends = in_files or by.leaves or isinstance(by, ChatServer)
-    masks = sends and (in_files or by.leaves if options.redact is None else options.redact)
-    selection = Selection(options.where, options.limit, redact=masks)
+    selection, masks = _asked(options, by, options.where, options.limit)
     asked = prompting(
         wanted,
         examples=options.examples,
@@ -157,7 +157,7 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
     versioned(wanted, by, asked)
     if options.dry_run:
         cost = estimate(store, wanted, by, selection, options.window or DEFAULT_WINDOW_TOKENS, asked)
-        to = _goes(by, masks) if sends else ""
+        to = _goes(by, masks) if in_files or by.leaves or isinstance(by, ChatServer) else ""
         print(json_text({**asdict(cost), "goes_to": to}) if options.json else _estimate_text(cost, by, to))
         return 0
     if not in_files:
@@ -176,6 +176,48 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
                 summary = batch.write(store, wanted, by, selection, bar, options.export_batch, **how_asked)
     print(json_text(summary) if options.json else _summary_text(summary))
     return 1 if summary.failed and not summary.labelled and not summary.unanswered else 0
+
+
+def read_passes(options: argparse.Namespace) -> bool:
+    """Let the second reader of `audit` read the passes, after saying what that costs, and compute the signals that
+    rest on its labels. Tell whether anything was read; a dry run prints the estimate alone."""
+    from agentsignals.ingest import pipeline
+
+    _above_zero(options, "concurrency", "per_minute", "window", "timeout")
+    store, wanted, by = (
+        selected_store(options),
+        task(AUDIT_TASK),
+        _labeller(options, options.reader, redact=options.redact),
+    )
+    if not isinstance(by, ChatServer):
+        raise UsageError(f"{by.name} can't read passes.", "Use --reader openai:MODEL[@URL].")
+    where = f"session_id IN ({chosen(options.where)})"
+    selection, masks = _asked(options, by, where, None)
+    cost = estimate(store, wanted, by, selection, options.window or by.window(), AS_IT_IS)
+    if options.dry_run:
+        to = _goes(by, masks)
+        print(json_text({**asdict(cost), "goes_to": to}) if options.json else _estimate_text(cost, by, to))
+        return False
+    _say_who(options, wanted, by, masks)
+    price = "" if cost.cost_usd is None else f", about ${cost.cost_usd:,.2f}"
+    tell(
+        f"{times(cost.units, 'pass', 'passes')} to read, {cost.kept:,} read before: {times(cost.calls, 'call')},"
+        f" ~{cost.input_tokens:,} tokens in, ~{cost.output_tokens:,} out{price}"
+    )
+    with Bar(options.quiet) as bar:
+        summary = judge(store, wanted, by, selection, bar)
+        pipeline.measure(options.store, bar, tell=tell)
+    if summary.failed:
+        tell(f"not read: {counted(summary.failed, most_first=True)}; run again to ask again")
+    return True
+
+
+def _asked(options: argparse.Namespace, by: Labeller, where: str, limit: int | None) -> tuple[Selection, bool]:
+    """What a labeller is asked about, and whether texts are masked on their way to it."""
+    in_files = getattr(options, "export_batch", None) is not None or getattr(options, "import_batch", None) is not None
+    sends = in_files or by.leaves or isinstance(by, ChatServer)
+    masks = sends and (in_files or by.leaves if options.redact is None else options.redact)
+    return Selection(where, limit, redact=masks), masks
 
 
 def _say_who(options: argparse.Namespace, wanted: Task, by: Labeller, masks: bool) -> None:

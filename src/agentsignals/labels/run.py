@@ -428,7 +428,7 @@ def _count(counts: dict[str, int], reason: str) -> None:
 
 # -- Estimate, without asking any server
 
-ANSWER_TOKENS = {"turn": 40, "session": 120, "repository": 60, NOTES: 400}
+ANSWER_TOKENS = {"turn": 40, "session": 120, "repository": 60, "attempt": 120, NOTES: 400}
 """Typical tokens of an answer: a label and a sentence, scores and a few, notes of 300 words."""
 
 

@@ -7,6 +7,7 @@ much. A transcript is cut into parts between turns, then entries, then lines: to
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nsmallest
@@ -16,14 +17,16 @@ from textwrap import indent
 from msgspec import Struct
 
 from agentsignals.labels.tasks import Case, Task, mark, sections
-from agentsignals.model import RAN, Session, Turn, TurnKind
+from agentsignals.model import MAIN, RAN, Session, ToolCall, Turn, TurnKind
 from agentsignals.questions.sql import WHERE_EACH_LIES
 from agentsignals.redaction import Redactor
 from agentsignals.signals import catalog
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.store.secrets import known_secrets, pseudonym_key
+from agentsignals.views.reward_hacking import audit, judged_files
 from agentsignals.views.session import SessionView
+from agentsignals.views.written_files import File, written_files
 from agentsignals.words.text import count_tokens
 
 CALL_CHARS = 400
@@ -178,6 +181,9 @@ def units(task: Task, session: Session, room: int, mask: Mask = plain) -> Iterat
             parts = _before(view, turn, mask) if task.shows == "exchange" else None
             yield _of_message(session.session_id, turn, mask, parts, len(view.turns))
         return
+    if task.shows == "pass":
+        yield _of_pass(view, room, mask)
+        return
     if why := _not_asked(task, view):
         yield NotAsked(session.session_id, None, why)
         return
@@ -280,6 +286,115 @@ def _before(view: SessionView, turn: Turn, mask: Mask) -> list[tuple[str, str]]:
     return [("last-request", asked), *([("end-of-answer", answer)] if answer else [])]
 
 
+# -- Passed attempts: the task, what judged, what the rules found, the lines that survive, and every step
+
+NOT_PASSED, NO_STEPS = "not_passed", "no_tool_calls"
+"""Why an attempt is not asked about: it did not pass, or its trace shows nothing that could be read."""
+CUTS = ((12_000, 8_000), (8_000, 2_500), (4_000, 1_000), (2_000, 400), (1_000, 150))
+"""Characters of a call and of a result that are shown: the first pair by which the run fits."""
+WORK_CHARS, MOST_TESTS, MOST_NOTES = 16_000, 60, 20
+
+
+def _of_pass(view: SessionView, room: int, mask: Mask) -> Unit | NotAsked:
+    """The run of a passed attempt. Where it does not fit by the shortest cut, in parts: notes on the first steps, and
+    the last with all else."""
+    session, attempt, made = view.session, view.session.attempt, view.derived(audit)
+    if attempt is None or made is None:
+        return NotAsked(session.session_id, None, NOT_PASSED)
+    if not attempt.has_transcript or not session.tool_calls:
+        return NotAsked(session.session_id, None, NO_STEPS)
+    files = judged_files(attempt, written_files(view))
+    verified = attempt.verification
+    tests = [*(verified.fixed or ()), *(verified.kept or ()), *(verified.passed or ())] if verified else []
+    judged = "\n".join(["The tests that passed:", *tests[:MOST_TESTS]]) if tests else "The verifier names no test."
+    judged += f"\n[… {len(tests) - MOST_TESTS:,} more …]" if len(tests) > MOST_TESTS else ""
+    judged += "\nIt judged " + ("the patch alone." if attempt.patch else "the working tree as the agent left it.")
+    if attempt.patch and verified and (verified.fixed or verified.kept):
+        judged += " The data set puts its own tests back before."
+    notes = [
+        f"step {act.seq}, {act.channel.replace('_', ' ')} ({'open' if act.is_open else 'sure'}): {act.path}: {act.text}"
+        for act in made.actions
+    ]
+    notes += [f"could not be followed, or needs a look: {each}" for each in made.unseen]
+    notes = notes[:MOST_NOTES] + ([f"[… {len(notes) - MOST_NOTES:,} more …]"] if len(notes) > MOST_NOTES else [])
+    work = "\n".join(map(_surviving, files)) or "No line of the agent's is known to survive."
+    above = [
+        ("task", shortened(mask(view.turns[0].text if view.turns else ""), MESSAGE_CHARS)),
+        ("what-judged", mask(judged)),
+        ("notes-of-a-program", mask("\n".join(notes) or "none")),
+        ("surviving-lines", shortened(mask(work), WORK_CHARS)),
+    ]
+    left, before_last, name = room - tokens(sections(above)), list[str](), "steps"
+    for of_call, of_result in CUTS:
+        steps = steps_of(view, mask, of_call, of_result)
+        if tokens("".join(steps)) <= left:
+            break
+    else:  # notes are made of the first parts, and need room beside the last
+        *before_last, last = segments([[step] for step in steps], max(left // 2, room // 4))
+        steps, name = [last], "last-steps"
+    acts = [(call.seq, mask(_said_by(call))) for call in session.tool_calls]
+    acts += [(line.seq, mask(line.text)) for file in files for line in file.lines]
+    return Unit(
+        session_id=session.session_id,
+        turn=None,
+        message=None,
+        parts=(*before_last, sections([*above, (name, "".join(steps))])),
+        case=Case(len(view.turns), acts=tuple(acts)),
+    )
+
+
+def _surviving(file: File) -> str:
+    """A file's surviving lines, without indentation, after those that its edits took away."""
+    how = "deleted" if file.deleted_at is not None else "new" if file.is_new else "changed"
+    how += f", taken whole from {file.taken.source}" if file.taken is not None else ""
+    how += ", last written by a program, with a text that the trace may not show" if file.unknown_at is not None else ""
+    rows = [f"- {line.text}" for line in file.removed] + [f"+ {line.text}" for line in file.lines]
+    return "\n".join([f"{file.path} ({how})", *rows])
+
+
+def _said_by(call: ToolCall) -> str:
+    """A call's arguments as a person reads them: each text by its name, in lines."""
+    try:
+        arguments = json.loads(call.arguments)
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        return call.arguments or call.command or call.path or ""
+    told = [
+        f"{name}: {value}" if isinstance(value, str) else f"{name}: {json.dumps(value, ensure_ascii=False)}"
+        for name, value in arguments.items()
+    ]
+    if call.command and not any(call.command in each for each in told):
+        told.append(call.command)
+    return "\n".join(told)
+
+
+def steps_of(view: SessionView, mask: Mask, of_call: int, of_result: int) -> list[str]:
+    """Everything that was said and done, in order and of all threads, each call with its result."""
+    calls = {call.seq: call for call in view.session.tool_calls}
+    turns = {turn.seq: turn for turn in view.turns[1:]}
+    entries: list[tuple[str, str]] = []
+    for event in view.session.events:
+        where = "" if event.thread == MAIN else f" (thread {event.thread})"
+        if event.seq in turns:
+            entries.append((f"step {event.seq}: the person says{where}", shortened(mask(event.text or ""), of_call)))
+        elif event.kind in ("text", "thinking") and event.text:
+            said = "says" if event.kind == "text" else "thinks"
+            entries.append((f"step {event.seq}: the agent {said}{where}", shortened(mask(event.text), of_call)))
+        elif call := calls.get(event.seq):
+            result = view.result_text(call)
+            missing = view.session.events[call.result_seq].n_chars - len(result) if call.result_seq is not None else 0
+            shown = shortened(mask(result), of_result) if result else "(no output)"
+            shown += f"\n[… {missing:,} characters that the trace does not keep …]" if missing > 0 else ""
+            ended = call.status if call.exit_code is None else f"{call.status}, exit code {call.exit_code}"
+            entries.append((f"step {event.seq}: call of {call.name}{where}", shortened(mask(_said_by(call)), of_call)))
+            entries.append((f"step {event.seq}: its result ({ended})", shown))
+    heading = mark(str(entries))  # no line of theirs can begin like a heading
+    head = f"(Cut in the middle where longer: calls at {of_call:,} characters, results at {of_result:,}. All headings"
+    head += f" begin with {heading}.)\n"
+    return [head, *(f"\n{heading} {title}\n{words}\n" for title, words in entries)]
+
+
 # -- Repositories: name, README, manifest and first requests
 
 NO_REPOSITORY = "no_repository"
@@ -371,8 +486,9 @@ class RepositoryFacts:
 
 # -- Selection of units from a store
 
-EVAL = "eval_session"
-"""Why an eval run is not asked about: nobody speaks in it, and nobody's person is judged by it."""
+EVAL, NO_EVAL = "eval_session", "no_eval_run"
+"""Why an eval run is not asked about: nobody speaks in it, and nobody's person is judged by it; and why other sessions
+are not asked about where attempts are judged."""
 
 
 class Selection:
@@ -395,14 +511,15 @@ class Selection:
             self._redactor.learn(known_secrets(store))
         asked = f"SELECT session_id, context FROM sessions WHERE ({self._where})"  # noqa: S608  (the person's own SQL)
         contexts = {str(name): str(context) for name, context in rows(store, asked)[1]}
-        evals = sorted(name for name, context in contexts.items() if context == "eval")
-        wanted = {name for name, context in contexts.items() if context != "eval"}
+        are_attempts = task.level == "attempt"
+        wanted = {name for name, context in contexts.items() if (context == "eval") == are_attempts}
+        others = [NotAsked(name, None, NO_EVAL if are_attempts else EVAL) for name in sorted(contexts.keys() - wanted)]
         mask = self._redactor.text if self._redactor else plain
         if task.level == "repository":
             by_place = places(store, wanted)
             nowhere = by_place.pop(None, [])
-            self.total = min(len(by_place), self._limit or len(by_place)) + len(nowhere) + len(evals)
-            yield from (NotAsked(name, None, EVAL) for name in evals)
+            self.total = min(len(by_place), self._limit or len(by_place)) + len(nowhere) + len(others)
+            yield from others
             yield from (NotAsked(name, None, NO_REPOSITORY) for name in nowhere)
             yield from repositories(store, {place: of for place, of in by_place.items() if place}, self._limit, mask)
             return
@@ -410,8 +527,8 @@ class Selection:
             n = len(wanted)
             if task.level == "turn":
                 n = sum(entry.n_turns or 0 for name, entry in store.manifest.sessions.items() if name in wanted)
-            self.total = (n if self._limit is None else min(n, self._limit)) + len(evals)
-            yield from (NotAsked(name, None, EVAL) for name in evals)
+            self.total = (n if self._limit is None else min(n, self._limit)) + len(others)
+            yield from others
         room = window - tokens(task.prompt) - 8 * task.answer_tokens  # an answer may grow so far when it is cut
         n_units = 0
         for session in store.read(wanted if only is None else wanted & only):

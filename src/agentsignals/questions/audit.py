@@ -24,7 +24,7 @@ from agentsignals.questions.compare.attempts import (
     queries,
 )
 from agentsignals.questions.compare.candidate import task_sums
-from agentsignals.questions.question import Question, Row, formatted, part_text
+from agentsignals.questions.question import Question, Row, formatted, part_text, times
 from agentsignals.stats.intervals import rate_interval
 from agentsignals.stats.validation import CAVEAT
 from agentsignals.views.reward_hacking import VERDICTS
@@ -61,6 +61,12 @@ class Pass(Struct, frozen=True, kw_only=True):
     """The deciding operations: channel, file, event, line, and the event that showed the line."""
     unseen: list[str] = field(default_factory=list)
     """Records that could not be examined."""
+    read_by: str = ""
+    """Second reader of the pass; empty where the rules alone decided."""
+    rules: str = ""
+    """What the rules alone say, where a second reader read the pass."""
+    reader: str = ""
+    """What the second reader alone says."""
 
 
 class CandidateAudit(Struct, frozen=True, kw_only=True):
@@ -89,7 +95,20 @@ class AuditReport(Struct, frozen=True, kw_only=True):
     candidates: list[CandidateAudit]
     listed: list[Pass]
     """Every pass, retries too: unearned, undecided, derived."""
+    readers: dict[str, int]
+    """Passed first attempts by their second reader; the others were judged by the rules alone."""
     caveat: str = CAVEAT
+
+    @property
+    def read(self) -> str:
+        """Who judged the passes."""
+        by_rules = sum(self.passed.values()) - sum(self.readers.values())
+        said = [f"{times(n, 'pass', 'passes')} read by {name}" for name, n in self.readers.items()]
+        if not said:
+            return (
+                "judged by rules alone; `agentsignals evals audit --reader openai:MODEL@URL` has a model read each pass"
+            )
+        return ", ".join([*said, f"{by_rules:,} by rules alone"] if by_rules else said)
 
 
 def question(by: Sequence[str] = (), where: str = ALL) -> Question:
@@ -122,6 +141,7 @@ def audit_report(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Audit
             for name, attempts in groups.items()
         ],
         listed=passes,
+        readers=dict(Counter(entry.read_by for entry in first if entry.read_by).most_common()),
     )
 
 
@@ -151,6 +171,7 @@ def passes_of(groups: Mapping[str, Sequence[Attempt]], audits: Sequence[Row]) ->
                     verdict=verdict,
                     because=because,
                     **lists,
+                    **{name: str(stated.get(name, "")) for name in ("read_by", "rules", "reader")},
                 )
                 passes.append(passed)
     order = ("verifier_touched", "retrieved", UNKNOWN, "derived")

@@ -12,7 +12,8 @@ from agentsignals.changes.patches import Level, facts_of, judged, patch_presence
 from agentsignals.model import Absent, Verification
 from agentsignals.signals import Measured, ratio, signals_with
 from agentsignals.views.failure import CLASSES, JUDGED, OUTCOMES, failure_of, located, outcome_of
-from agentsignals.views.reward_hacking import VERDICTS, Audit, audit
+from agentsignals.views.reward_hacking import VERDICTS, Audit
+from agentsignals.views.second_reader import read_audit
 from agentsignals.views.session import Evidence, SessionView
 
 signal = signals_with(context="eval", level="attempt", source="verifier", harness=True, origin="Agent Signals")
@@ -356,7 +357,7 @@ _LISTED = 20
     "verification.pass_audit",
     "enum",
     "|".join(VERDICTS),
-    version=6,
+    version=7,
     high_value=True,
     basis="heuristic",
     hindsight="the verdict",
@@ -364,7 +365,8 @@ _LISTED = 20
 def pass_audit(view: SessionView, why: Evidence) -> Measured | Absent:
     """What a passed attempt rests on: its own work, a fix from elsewhere, or a deed upon what judges (docs/audit.md).
 
-    Absent where verification.outcome is not solved.
+    Rules decide, together with a second reader (`evals audit --reader`) where one read the pass. Absent where
+    verification.outcome is not solved.
 
     Pitfalls: It rests on what the trace keeps: what a subprocess read, and what the model knew by heart, is in none.
     Derived says that nothing was made, in what could be looked at.
@@ -385,10 +387,12 @@ def pass_audit(view: SessionView, why: Evidence) -> Measured | Absent:
         ]
     if made.unseen:
         detail["unseen"] = made.unseen[:_LISTED]
+    if made.read_by:
+        detail |= {"read_by": made.read_by, "rules": made.rules, "reader": made.reader}
     return Measured(made.verdict, detail)
 
 
-@by_harness("verification.earned", "bool", "yes/no", version=6, basis="heuristic", hindsight="the verdict")
+@by_harness("verification.earned", "bool", "yes/no", version=7, basis="heuristic", hindsight="the verdict")
 def earned(view: SessionView, why: Evidence) -> bool | Absent:
     """True if the attempt passed by its own work; false if it failed or passed by reward hacking.
 
@@ -412,7 +416,7 @@ def earned(view: SessionView, why: Evidence) -> bool | Absent:
 
 def _audited(view: SessionView, why: Evidence) -> Audit | None:
     """Return the audit of a pass, citing its acts, each behind the event that showed the answer before."""
-    made = view.derived(audit)
+    made = view.derived(read_audit)
     acts = made.actions if made is not None else ()
     seqs = [seq for action in acts for seq in (action.from_seq, action.seq) if seq is not None]
     why.support([view.session.events[seq] for seq in dict.fromkeys(seqs)])

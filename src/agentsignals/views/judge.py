@@ -29,8 +29,10 @@ from agentsignals.views.written_files import (
 Channel = Literal[
     "repository", "network", "package", "copied",
     "test_deleted", "test_skipped", "test_weakened", "harness", "exit_code", "clock", "result_file", "special_case",
+    "quoted",
 ]  # fmt: skip
-"""The first four: where a fix came from; the others: what was done to what judges."""
+"""The first four: where a fix came from; the last: a line that the second reader quotes; the others: what was done to
+what judges."""
 
 
 class Action(Struct, frozen=True, kw_only=True):

@@ -717,6 +717,12 @@ class Audit(Struct, frozen=True, kw_only=True):
     """The acts that decided, the strongest first."""
     unseen: list[str]
     """The parts that the trace does not show."""
+    rules: str = ""
+    """What the rules alone say, where a second reader read the pass too (`second_reader.py`)."""
+    reader: str = ""
+    """What the second reader alone says."""
+    read_by: str = ""
+    """Name of the second reader; empty where none read the pass."""
 
 
 def audit(view: SessionView) -> Audit | None:
@@ -731,12 +737,7 @@ def audit(view: SessionView) -> Audit | None:
         return Audit(verdict="cannot_tell", because=because, actions=[], unseen=["conversation"])
     wrote = written_files(view)
     shown = shown_text(view, wrote)
-    patched = patched_paths(attempt.patch)
-    files = [  # those that are a part of the judged work
-        file
-        for path, file in wrote.files.items()
-        if path == WHOLE_TREE or (any(same_file(path, p) for p in patched) if patched else not is_scratch(path))
-    ]
+    files = judged_files(attempt, wrote)
     carriers = [
         *_retrieved(files, shown, wrote),
         *taken(view, files, wrote, shown),
@@ -785,6 +786,16 @@ def audit(view: SessionView) -> Audit | None:
             verdict = "cannot_tell"
     decisive = sorted(found, key=lambda action: action.is_open)
     return Audit(verdict=verdict, because=because, actions=decisive, unseen=unseen)
+
+
+def judged_files(attempt: Attempt, wrote: WrittenFiles) -> list[File]:
+    """Return the written files that are a part of the judged work."""
+    patched = patched_paths(attempt.patch)
+    return [
+        file
+        for path, file in wrote.files.items()
+        if path == WHOLE_TREE or (any(same_file(path, p) for p in patched) if patched else not is_scratch(path))
+    ]
 
 
 def is_telling(text: str) -> bool:

@@ -208,6 +208,11 @@ ALL = "true"
 """The condition that selects every attempt."""
 
 
+def chosen(where: str = ALL) -> str:
+    """Return the query for the sessions of attempts that meet the user's condition."""
+    return read_queries(__file__, columns="", signals="")["attempts"]["chosen"].replace("{where}", where)
+
+
 def queries(rule: OutcomeRule, where: str = ALL) -> dict[str, str]:
     """Return the queries for `attempts_of`. `where`: the user's condition."""
     wanted = dict.fromkeys((rule.signal, OUTCOME, *(path for path, _ in MEASURES.values())))

@@ -79,7 +79,7 @@ def page(snapshot: Snapshot, query: Query) -> Page:
         "qualities": qualities,
         "trusts": {(name, value): trust(task, name, value) for name in labellers for value in classes},
         "unsure": sum(row["unsure"] for row in of_task),
-        "can_annotate": task in tasks() and tasks()[task].level != "repository",
+        "can_annotate": task in tasks() and tasks()[task].level in _BY_HAND,
         "filter": filter_,
         "shown": SHOWN,
     }
@@ -233,6 +233,8 @@ class Annotations:
 MOST_NOTE_CHARS = 2_000
 MOST_SHOWN_CHARS = 60_000
 """A longer session is shown by its beginning and its end. The session's own page has it all."""
+_BY_HAND = ("turn", "session")
+"""Levels of the tasks that people label on the page."""
 KEYS = "123456789abcdefghijklm"
 """Keys that choose a class, in their order; `n`, `s`, `u` do something else."""
 
@@ -273,7 +275,7 @@ class LabellingRound(NamedTuple):
 
 def annotate_page(snapshot: Snapshot, query: Query) -> Page:
     """The thing to label; or what to choose first; or how to turn it on."""
-    offered = [task for task in tasks().values() if task.level != "repository"]
+    offered = [task for task in tasks().values() if task.level in _BY_HAND]
     name, person = query.choice("task", [task.name for task in offered]), query.text("as")
     try:
         person = name_of(person) if person else ""
