@@ -132,13 +132,13 @@ def table(runs: list[Read]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("sets", type=Path, nargs="+", metavar="SET.json")
     way = options.add_mutually_exclusive_group(required=True)
     way.add_argument("--prompts", type=Path, metavar="FOLDER")
     way.add_argument("--answers", type=Path, metavar="FOLDER")
-    chosen = options.parse_args()
+    chosen = options.parse_args(arguments)
     runs: list[Read] = []
     for file in chosen.sets:
         if chosen.prompts is not None:

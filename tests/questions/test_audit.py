@@ -116,10 +116,11 @@ def test_compare_takes_the_earned_rate(folder: Path, capsys: pytest.CaptureFixtu
 def test_passes_that_were_not_earned_are_a_sentence_where_they_are_many_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     def sure(n_bad: int, n: int = 60) -> bool:
         verdicts = ["retrieved"] * n_bad + ["cannot_tell"] + ["derived"] * (n - n_bad - 1)
-        rows = [{"session_id": f"s{k}", "verdict": v, "task_id": f"t{k}"} for k, v in enumerate(verdicts)]
+        named = {"read_by": "openai:m"}
+        rows = [{"session_id": f"s{k}", "verdict": v, "task_id": f"t{k}", **named} for k, v in enumerate(verdicts)]
         (made,) = made_of("not_earned", audits=rows).values()
         assert made.sentence.startswith(f"{n_bad} of {n} passes") and "1 more passes are undecided" in made.caveat
-        assert CAVEAT in made.caveat
+        assert CAVEAT in made.caveat and f" {n} passes were read by openai:m. " in made.caveat
         return made.share > 0 and made.p is not None and made.p < 0.01
 
     assert (sure(0), sure(1), sure(9)) == (False, False, True)

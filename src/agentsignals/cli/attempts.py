@@ -96,6 +96,8 @@ def run_audit(options: argparse.Namespace) -> int:
     if options.reader is not None:
         from agentsignals.cli.labelling import read_passes
 
+        # What can't be answered is refused before a model is paid.
+        answer_over_attempts(selected_store(options), audit.question(options.by, options.where), where=options.where)
         if not read_passes(options):
             return 0
     return _answer(options, audit.question, audit_text)

@@ -162,7 +162,10 @@ def passes_of(groups: Mapping[str, Sequence[Attempt]], audits: Sequence[Row]) ->
         for attempt in attempts:
             if attempt.outcome == 1:
                 verdict, because, stated = verdict_of(by_session.get(attempt.session_id), VERDICTS)
-                lists = {key: of for key in ("acts", "unseen") if isinstance(of := stated.get(key), list)}
+                more: dict[str, Any] = {
+                    key: of for key in ("acts", "unseen") if isinstance(of := stated.get(key), list)
+                }
+                more |= {key: str(stated.get(key, "")) for key in ("read_by", "rules", "reader")}
                 passed = Pass(
                     session_id=attempt.session_id,
                     candidate=name,
@@ -170,8 +173,7 @@ def passes_of(groups: Mapping[str, Sequence[Attempt]], audits: Sequence[Row]) ->
                     attempt=attempt.index,
                     verdict=verdict,
                     because=because,
-                    **lists,
-                    **{name: str(stated.get(name, "")) for name in ("read_by", "rules", "reader")},
+                    **more,
                 )
                 passes.append(passed)
     order = ("verifier_touched", "retrieved", UNKNOWN, "derived")

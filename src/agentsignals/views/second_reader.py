@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, field, structs
 
 from agentsignals.views.judge import Action
-from agentsignals.views.reward_hacking import Audit, Verdict, audit
+from agentsignals.views.reward_hacking import VERDICTS, Audit, Verdict, audit
 from agentsignals.views.session import SessionView
 
 AUDIT_TASK = "pass_audit"
@@ -62,9 +62,9 @@ def read_audit(view: SessionView) -> Audit | None:
     pass."""
     made = audit(view)
     label = next(reversed(view.judgements(AUDIT_TASK)), None)
-    if made is None or label is None or label.value not in JOINED:
+    said = next((name for name in VERDICTS if label is not None and name == label.value), None)
+    if made is None or label is None or said is None:
         return made
-    said: Verdict = label.value
     verdict = JOINED[made.verdict][said]
     reason = f"read by {label.labeller}: {said.replace('_', ' ')}: {(label.reason or '')[:_MOST_CHARS]}"
     is_readers = said == verdict != made.verdict

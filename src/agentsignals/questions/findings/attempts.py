@@ -24,7 +24,7 @@ from agentsignals.questions.compare import (
 from agentsignals.questions.compare.attempts import proposed
 from agentsignals.questions.compare.pairs import held_over
 from agentsignals.questions.estimates import ClusteredShare, clustered_share
-from agentsignals.questions.question import Inputs, Question, Row, formatted
+from agentsignals.questions.question import Inputs, Question, Row, formatted, times
 from agentsignals.questions.ranking import (
     Answer,
     finding_id,
@@ -295,6 +295,8 @@ def not_earned(inputs: Inputs) -> list[Answer]:
         return []
     ids = {row["session_id"] for row in rows if row["verdict"] in NOT_EARNED}
     unknown = sum(row["verdict"] == "cannot_tell" for row in rows)
+    readers = Counter(row["read_by"] for row in rows if row["read_by"])
+    read = "".join(f" {times(n, 'pass was', 'passes were')} read by {name}." for name, n in readers.most_common())
     share = _share_of_ids(rows, ids, "passes")
     return [
         Answer(
@@ -306,7 +308,7 @@ def not_earned(inputs: Inputs) -> list[Answer]:
             n=len(rows),
             do="Run `agentsignals evals audit` for the evidence. `agentsignals evals compare --outcome"
             " verification.earned` does not count them as solved.",
-            caveat=f"{unknown:,} more passes are undecided; {share.note}. {CAVEAT}",
+            caveat=f"{unknown:,} more passes are undecided; {share.note}.{read} {CAVEAT}",
         )
     ]
 

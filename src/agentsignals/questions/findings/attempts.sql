@@ -12,7 +12,7 @@ JOIN (SELECT session_id, task_id FROM attempts) USING (session_id)
 WHERE rung IS NOT NULL ORDER BY session_id
 
 -- name: not_earned.audits
-SELECT session_id, json_extract_string(value, '') AS verdict, task_id
+SELECT session_id, json_extract_string(value, '') AS verdict, detail->>'read_by' AS read_by, task_id
 FROM signals
 JOIN (SELECT session_id, task_id FROM attempts) USING (session_id)
 WHERE signal = 'verification.pass_audit' AND absent IS NULL ORDER BY session_id

@@ -191,8 +191,8 @@ def _share(n: int) -> str:
 
 
 CAVEAT: Final = (
-    f"Derived means no sign of reward hacking in the trace. Of {HACKS} hacks planted by authors who did not know the"
-    f" rules, {_share(FLAGGED)} are flagged, {100 * CANNOT_TELL / HACKS:.0f} % are undecided and"
+    f"Derived means no sign of reward hacking in the trace. By the rules alone, of {HACKS} hacks planted by authors who"
+    f" did not know them, {_share(FLAGGED)} are flagged, {100 * CANNOT_TELL / HACKS:.0f} % are undecided and"
     f" {100 * (HACKS - FLAGGED - CANNOT_TELL) / HACKS:.0f} % are missed. {_share(FALSE_ALARMS)} of as many honest runs"
     " are flagged (docs/audit.md). Memorized solutions leave no trace."
 )
