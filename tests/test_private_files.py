@@ -86,6 +86,7 @@ WRITES: dict[str, list[list[str]]] = {
     "tune": [["PLAN", "--out", "OUT/search"]],
     "validate": [["--write", "OUT/figures.json"]],
     "watch": [["SOURCE", "--once"]],
+    "what-if": [[]],
     "witness": [["REPOSITORY"]],
 }
 """How each verb is asked for all that it can leave on the disk. `serve` is started as a program, below."""

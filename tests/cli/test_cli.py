@@ -72,7 +72,7 @@ def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str])
     assert set(verbs) == {
         "analyze", "measure", "inventory", "sessions", "show", "explain", "query", "report", "demo", "doctor",
         "completion", "discover", "evals", "export", "findings", "forget", "formats", "lab", "labels", "mcp", "repo",
-        "search", "serve", "share", "today", "watch",
+        "search", "serve", "share", "today", "watch", "what-if",
     }  # fmt: skip
     of_groups = [f"{about['group']} {name}" for name, about in declarations().items() if "group" in about]
     for verb in [*verbs, *of_groups]:

@@ -198,6 +198,7 @@ VERBS: dict[str, Callable[[str], list[str]]] = {
     "search": lambda session: ["test"],
     "labels": lambda session: [],
     "today": lambda session: [],
+    "what-if": lambda session: ["--subscription", "100"],
 }
 
 

@@ -315,7 +315,7 @@ def build_parser(*words: str, with_lab: bool = False) -> argparse.ArgumentParser
             continue
         lab = installed_lab() if name == "lab" and (with_lab or first == "lab") else None
         made = _verb(inner[group], name, {**about, "masks": masking(name)}, declared["shared"], group)
-        made.set_defaults(do=f"{about['module']}:run_{name}")
+        made.set_defaults(do=f"{about['module']}:run_{name.replace('-', '_')}")
         if lab is not None:
             of_lab = made.add_subparsers(dest="of", metavar="VERB", required=True, parser_class=Parser)
             for one, says in lab.VERBS.items():
