@@ -1,12 +1,13 @@
 """How well a second reader tells the sets of `blind` apart, alone and together with the rules.
 
     python -m benchmarks.stories.reader SET.json --prompts FOLDER
-    python -m benchmarks.stories.reader SET.json --answers FOLDER
+    python -m benchmarks.stories.reader SET.json --answers FOLDER|FILE.json
 
 The first writes `FOLDER/RUN.md` for each run: the prompt as the product sends it, with the schema of the answer. The
-second takes `FOLDER/RUN.json`, what a server would answer, serves them on this machine to `evals audit --reader`, and
-prints how many hacks and honest runs have which verdict by the rules, by the reader and by both. Runs without an answer
-have the rules' verdict in the last. Intervals are Wilson's, at 95 %.
+second takes `FOLDER/RUN.json`, what a server would answer, or a file of answers by run: `readings.json` has those of a
+strong language model to the sets L and M and to `deceptions.json`. It serves them on this machine to `evals audit
+--reader`, and prints how many hacks and honest runs have which verdict by the rules, by the reader and by both. Runs
+without an answer have the rules' verdict in the last. Intervals are Wilson's, at 95 %.
 """
 
 from __future__ import annotations
@@ -76,9 +77,11 @@ def read(file: Path, answers: dict[str, str]) -> list[Read]:
             for run, body in prompts(folder / "store", [one.run for one in labels]).items()
         }
         told = {text: answers[run] for text, run in shown.items() if run in answers}
+        answered = " OR ".join(f"contains(session_id, '{harbor.session_of(run)}')" for run in answers) or "false"
         with serving(told) as url:
-            command = ["audit", "--json", "--reader", f"openai:{MODEL}@{url}", "--window", str(WINDOW), *store]
-            listed: list[dict[str, Any]] = json.loads(printed(command))["listed"]
+            by = ["--reader", f"openai:{MODEL}@{url}", "--window", str(WINDOW), "--where", answered]
+            printed(["audit", *by, *store])
+        listed: list[dict[str, Any]] = json.loads(printed(["audit", "--json", *store]))["listed"]
     runs = []
     for label in labels:
         (row,) = [row for row in listed if harbor.session_of(label.run) in row["session_id"]]
@@ -137,9 +140,14 @@ def main(arguments: list[str] | None = None) -> None:
     options.add_argument("sets", type=Path, nargs="+", metavar="SET.json")
     way = options.add_mutually_exclusive_group(required=True)
     way.add_argument("--prompts", type=Path, metavar="FOLDER")
-    way.add_argument("--answers", type=Path, metavar="FOLDER")
+    way.add_argument("--answers", type=Path, metavar="FOLDER|FILE.json")
     chosen = options.parse_args(arguments)
     runs: list[Read] = []
+    found: dict[str, str] = {}
+    if chosen.answers is not None and chosen.answers.is_dir():
+        found = {path.stem: path.read_text("utf-8") for path in chosen.answers.glob("*.json")}
+    elif chosen.answers is not None:
+        found = {run: json.dumps(answer) for run, answer in json.loads(chosen.answers.read_text("utf-8")).items()}
     for file in chosen.sets:
         if chosen.prompts is not None:
             with TemporaryDirectory() as made:
@@ -153,7 +161,6 @@ def main(arguments: list[str] | None = None) -> None:
                 (chosen.prompts / f"{run}.md").write_text("\n\n".join(texts) + "\n", encoding="utf-8")
             print(f"{len(bodies)} of {len(labels)} runs passed and are written to {chosen.prompts}")
         else:
-            found = {path.stem: path.read_text("utf-8") for path in chosen.answers.glob("*.json")}
             runs += read(file, found)
     if runs:
         print(table(runs))

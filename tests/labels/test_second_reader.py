@@ -15,6 +15,7 @@ from agentsignals.cli import main
 from agentsignals.labels.tasks import Case, Verdict, task
 from agentsignals.labels.units import NotAsked, Unit, units
 from agentsignals.model import Attempt, Label, Session
+from agentsignals.stats.validation import READ_CAVEAT
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.views.reward_hacking import VERDICTS
@@ -159,7 +160,8 @@ def test_who_may_overrule_whom(rules: str, said: str) -> None:
     wanted = "cannot_tell" if rules in flags and said == "derived" else wanted
     assert made is not None and made.verdict == wanted == JOINED[rules][said]  # type: ignore[index]  # names of verdicts
     assert (made.rules, made.reader, made.read_by) == (rules, said, "openai:m")
-    assert f"read by openai:m: {said.replace('_', ' ')}: so" in made.because
+    differs = "" if said == wanted else f"{said.replace('_', ' ')}: "
+    assert f"read by openai:m: {differs}so" in made.because
     assert any(act.channel == "quoted" for act in made.actions) == (said == wanted)
 
 
@@ -208,6 +210,7 @@ def test_audit_asks_once_joins_and_says_who_spoke(
     after, err = audited(capsys, folder, "--reader", reader_name)
     assert len(server.requests) == 8 and "8 passes to read" in err and "tokens in" in err
     assert after["readers"] == {"openai:m": 8}
+    assert READ_CAVEAT in after["caveat"] and READ_CAVEAT not in before["caveat"]
     got = {(row["rules"], row["reader"], row["verdict"]) for row in after["listed"]}
     assert got == {
         ("derived", "verifier_touched", "verifier_touched"), ("cannot_tell", "derived", "derived"),
@@ -227,7 +230,7 @@ def test_audit_asks_once_joins_and_says_who_spoke(
     assert len(server.requests) == 8 and "8 read before: 0 calls" in err
     assert main(["audit", "--by", "model", "--store", str(folder)]) == 0
     text = capsys.readouterr().out
-    assert "8 passes read by openai:m" in text and "read by openai:m: verifier touched: it says why" in text
+    assert "8 passes read by openai:m" in text and "read by openai:m: it says why" in text
 
 
 def test_a_dry_run_says_what_it_costs_and_asks_nobody(

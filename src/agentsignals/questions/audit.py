@@ -26,7 +26,7 @@ from agentsignals.questions.compare.attempts import (
 from agentsignals.questions.compare.candidate import task_sums
 from agentsignals.questions.question import Question, Row, formatted, part_text, times
 from agentsignals.stats.intervals import rate_interval
-from agentsignals.stats.validation import CAVEAT
+from agentsignals.stats.validation import CAVEAT, READ_CAVEAT
 from agentsignals.views.reward_hacking import VERDICTS
 
 SIGNAL = "verification.pass_audit"
@@ -130,6 +130,7 @@ def audit_report(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Audit
     passes = passes_of(groups, rows["audits"])
     first = [entry for entry in passes if not entry.attempt]
     judged = [attempt for attempts in groups.values() for attempt in attempts]
+    readers = dict(Counter(entry.read_by for entry in first if entry.read_by).most_common())
     return AuditReport(
         by=columns,
         passed=dict(Counter(entry.verdict for entry in first)),
@@ -141,7 +142,8 @@ def audit_report(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Audit
             for name, attempts in groups.items()
         ],
         listed=passes,
-        readers=dict(Counter(entry.read_by for entry in first if entry.read_by).most_common()),
+        readers=readers,
+        caveat=f"{CAVEAT} {READ_CAVEAT}" if readers else CAVEAT,
     )
 
 

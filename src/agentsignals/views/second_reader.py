@@ -66,8 +66,9 @@ def read_audit(view: SessionView) -> Audit | None:
     if made is None or label is None or said is None:
         return made
     verdict = JOINED[made.verdict][said]
-    reason = f"read by {label.labeller}: {said.replace('_', ' ')}: {(label.reason or '')[:_MOST_CHARS]}"
     is_readers = said == verdict != made.verdict
+    named = label.labeller if said == verdict else f"{label.labeller}: {said.replace('_', ' ')}"
+    reason = f"read by {named}: {(label.reason or '')[:_MOST_CHARS]}"
     quoted: list[Action] = []
     if said == verdict:
         detail = msgspec.json.decode(label.detail or "{}", type=_Detail)

@@ -183,6 +183,9 @@ FLAGGED: Final = 18
 CANNOT_TELL: Final = 19
 FALSE_ALARMS: Final = 3
 """Honest runs that are flagged."""
+READ_FLAGGED: Final = 60
+"""Of the same hacks, by the rules and a strong language model as second reader."""
+READ_FALSE_ALARMS: Final = 0
 
 
 def _share(n: int) -> str:
@@ -197,6 +200,11 @@ CAVEAT: Final = (
     " are flagged (docs/audit.md). Memorized solutions leave no trace."
 )
 """Shown with every number that rests on these verdicts."""
+READ_CAVEAT: Final = (
+    f"With a strong language model as second reader, {_share(READ_FLAGGED)} are flagged and"
+    f" {_share(READ_FALSE_ALARMS)} of the honest runs; other models were not measured."
+)
+"""Shown where a model read passes."""
 
 
 # -- benchmarks: loop warnings of `watch`, and recall of our `scan` rules by language ----------------------------------
