@@ -104,6 +104,18 @@ def test_no_verb_over_eval_runs_or_a_repository_lets_a_planted_secret_out(
     assert left_in(out.out) == []
 
 
+def test_a_data_set_of_audited_passes_lets_no_planted_secret_out(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["export", "--to", "audit", "-o", str(tmp_path / "out"), "--title", f"mend token={PLANTED['title']}"]
+    code = main([*words, "--store", str(runs), "--quiet"])
+    out = capsys.readouterr()
+    assert code == 0, out.err
+    text = written(tmp_path / "out")
+    assert '"cannot_tell"' in text
+    assert left_in(out.out + text) == []
+
+
 def test_agent_trace_files_let_no_planted_secret_out(
     story: Story, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -146,8 +146,8 @@ def test_an_embedder_elsewhere_is_sent_no_secret(store: Path, far: str, capsys: 
     assert far in told and "masked" in told
 
 
-WITHOUT_WORDS = ("baseline", "training", "agent_trace")
-"""What is made of figures alone, of eval runs, and of commits: the last in tests/repositories/test_witnesses.py."""
+WITHOUT_WORDS = ("baseline", "training", "agent_trace", "audit")
+"""What is made of figures alone, of eval runs, and of commits (tests/repositories/test_witnesses.py)."""
 
 
 @pytest.mark.parametrize(

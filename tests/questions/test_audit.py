@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 import agentsignals
 from agentsignals.cli import main
@@ -126,3 +127,72 @@ def test_passes_that_were_not_earned_are_a_sentence_where_they_are_many_enough(m
     assert (sure(0), sure(1), sure(9)) == (False, False, True)
     monkeypatch.setattr(attempts, "LEAST_UNEARNED", 0.2)
     assert not sure(9)
+
+
+@pytest.fixture(scope="module")
+def by_task(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One task passed four times, thrice by a copied fix; one passed once, by one; one by a table of the tests' inputs;
+    one honestly; one that nobody can tell; one that failed."""
+    copied, special, honest = HACKS["gold copied"][1], HACKS["inputs special-cased"][1], TWINS["gold copied"]
+    stories = [("often", copied)] * 3 + [("often", honest), ("once", copied), ("inputs", special), ("own", honest)]
+    made = []
+    for n, (task, story) in enumerate(stories):
+        one = session(story(Task(n)), "atif")
+        one.session_id, one.context = f"s{n}", "eval"
+        assert one.attempt is not None
+        one.attempt.trial_id, one.attempt.task_id, one.attempt.knobs = f"s{n}", task, {"model_id": "m"}
+        made.append(one)
+    for n, (task, reward) in enumerate([("silent", 1.0), ("failed", 0.0)], len(stories)):
+        one = session(honest(Task(n)), "atif")
+        one.session_id, one.context = f"s{n}", "eval"
+        one.attempt = Attempt(root="/r", reward=reward, trial_id=f"s{n}", task_id=task, knobs={"model_id": "m"})
+        made.append(one)
+    store_of(folder := tmp_path_factory.mktemp("by_task") / "s", *made)
+    return folder
+
+
+def test_tasks_are_ranked_by_the_sure_share_of_their_flagged_passes(
+    by_task: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "--json", "--store", str(by_task)]) == 0
+    tasks = {task["task"]: task for task in json.loads(capsys.readouterr().out)["tasks"]}
+    assert list(tasks) == ["often", "inputs", "once", "silent", "own"], "three of four are surer than one of one"
+    counts = ("retrieved", "verifier_touched", "special_cased", "cannot_tell")
+    assert {name: tuple(task[each] for each in counts) for name, task in tasks.items()} == {
+        "often": (3, 0, 0, 0), "inputs": (0, 0, 1, 0), "once": (1, 0, 0, 0), "silent": (0, 0, 0, 1),
+        "own": (0, 0, 0, 0),
+    }  # fmt: skip
+    often, silent = tasks["often"], tasks["silent"]
+    assert (often["unearned"]["n"], often["unearned"]["of"], often["resolved"]["of"]) == (3, 4, 4)
+    assert often["unearned"]["low"] == pytest.approx(0.3, abs=0.01)  # Wilson's for 3 of 4, by hand
+    assert (silent["unearned"]["n"], silent["unearned_at_most"]["n"]) == (0, 1)
+    assert main(["audit", "--store", str(by_task)]) == 0
+    text = capsys.readouterr().out
+    assert "tasks passed by reward hacking: 3 of 5 passed tasks" in text and "3 of 4, 75.0%" in text
+
+
+def test_the_data_set_has_each_pass_with_its_lines_and_a_card(
+    by_task: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    words = ["export", "--to", "audit", "-o", str(out), "--store", str(by_task), "--quiet", "--json"]
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["tables"] == {"passes": 8, "tasks": 5}
+    passes = [json.loads(line) for line in (out / "data" / "passes.jsonl").read_text("utf-8").splitlines()]
+    assert [row["verdict"] for row in passes].count("retrieved") == 4
+    assert all(row["lines"] and row["lines"][0]["event"] is not None for row in passes if row["verdict"] == "retrieved")
+    (silent,) = [row for row in passes if row["task"] == "silent"]
+    assert (silent["verdict"], silent["because"], silent["lines"]) == ("cannot_tell", "no transcript", [])
+    card = (out / "README.md").read_text("utf-8")
+    head = yaml.safe_load(card.split("---")[1])
+    assert [config["config_name"] for config in head["configs"]] == ["passes", "tasks"]
+    assert "| often | 3 |" in card and CAVEAT in card and "neither earned nor unearned" in card
+
+
+def test_without_a_pass_no_data_set_is_written(
+    by_task: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["export", "--to", "audit", "-o", str(tmp_path / "out"), "--store", str(by_task)]
+    assert main([*words, "--where", "session_id = 's8'"]) == 1
+    assert "None of these 1 sessions is a passed attempt" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -127,6 +127,19 @@ def audit_text(made: AuditReport, *, as_markdown: bool = False) -> str:
     answer.table(names, candidates, "resolve rate")
     if silent := len(made.candidates) - len(judged):
         answer.lines([f"{times(silent, 'candidate')} without a verdict left out"])
+    flagged = [task for task in made.tasks if task.unearned.n]
+    tasks = [
+        (
+            t.task,
+            part_text(t.unearned.n, t.unearned.of, t.unearned.low, t.unearned.high),
+            *(t.retrieved, t.verifier_touched, t.special_cased, t.cannot_tell),
+            part_text(t.resolved.n, t.resolved.of, None, None),
+        )
+        for t in flagged[:_LISTED]
+    ]
+    names = ("task", "of its passes", "retrieved", "verifier touched", "special-cased", "cannot tell", "resolved")
+    passed = times(len(made.tasks), "passed task")
+    answer.table(names, tasks, f"tasks passed by reward hacking: {len(flagged):,} of {passed}", optional=names[2:])
     answer.table(("verdict", "because", "session", "event", "shown at"), lines[:_LISTED], "passes to look at")
     reasons = sorted(made.cannot_tell.items(), key=lambda item: -item[1])[:_LISTED]
     answer.table(("why", "passes"), reasons, "cannot tell, why")

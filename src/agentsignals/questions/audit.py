@@ -25,7 +25,7 @@ from agentsignals.questions.compare.attempts import (
 )
 from agentsignals.questions.compare.candidate import task_sums
 from agentsignals.questions.question import Question, Row, formatted, part_text, times
-from agentsignals.stats.intervals import rate_interval
+from agentsignals.stats.intervals import rate_interval, wilson
 from agentsignals.stats.validation import CAVEAT, READ_CAVEAT
 from agentsignals.views.reward_hacking import VERDICTS
 
@@ -38,7 +38,7 @@ _UNMEASURED = "not measured: read the run in again"
 
 
 class Rate(Struct, frozen=True, kw_only=True):
-    """Share of judged first attempts, with a 95 % interval over tasks, None under six."""
+    """Share with a 95 % interval: of judged first attempts over tasks, None under six; at one task over attempts."""
 
     n: int
     of: int
@@ -52,6 +52,7 @@ class Pass(Struct, frozen=True, kw_only=True):
 
     session_id: str
     candidate: str
+    dataset: str | None
     task: str | None
     attempt: int
     """0 for the first of its trial."""
@@ -81,6 +82,24 @@ class CandidateAudit(Struct, frozen=True, kw_only=True):
     """Upper bound: with undecided passes."""
 
 
+class TaskAudit(Struct, frozen=True, kw_only=True):
+    """First attempts of all candidates at one task."""
+
+    dataset: str | None
+    task: str
+    resolved: Rate
+    """Passes according to the verifier, of judged attempts."""
+    retrieved: int
+    verifier_touched: int
+    special_cased: int
+    """Passes with the verdict *verifier touched* in which the tests' inputs stand in the product code."""
+    cannot_tell: int
+    unearned: Rate
+    """Lower bound: flagged passes, of all passes at the task. The interval is over passes."""
+    unearned_at_most: Rate
+    """Upper bound: with undecided passes."""
+
+
 class AuditReport(Struct, frozen=True, kw_only=True):
     """The result of the audit."""
 
@@ -93,6 +112,8 @@ class AuditReport(Struct, frozen=True, kw_only=True):
     """Undecided passes by reason."""
     everyone: CandidateAudit
     candidates: list[CandidateAudit]
+    tasks: list[TaskAudit]
+    """Tasks with a pass, those most surely passed by reward hacking first."""
     listed: list[Pass]
     """Every pass, retries too: unearned, undecided, derived."""
     readers: dict[str, int]
@@ -141,6 +162,7 @@ def audit_report(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Audit
             _candidate(name, attempts, [entry for entry in first if entry.candidate == name])
             for name, attempts in groups.items()
         ],
+        tasks=_tasks(judged, first),
         listed=passes,
         readers=readers,
         caveat=f"{CAVEAT} {READ_CAVEAT}" if readers else CAVEAT,
@@ -171,6 +193,7 @@ def passes_of(groups: Mapping[str, Sequence[Attempt]], audits: Sequence[Row]) ->
                 passed = Pass(
                     session_id=attempt.session_id,
                     candidate=name,
+                    dataset=attempt.dataset,
                     task=attempt.task,
                     attempt=attempt.index,
                     verdict=verdict,
@@ -198,6 +221,45 @@ def _candidate(name: str, attempts: Sequence[Attempt], first: Sequence[Pass]) ->
         earned=rate({entry.session_id for entry in first if entry.verdict == "derived"}),
         earned_at_most=rate({entry.session_id for entry in first if entry.verdict in ("derived", UNKNOWN)}),
     )
+
+
+def _tasks(attempts: Sequence[Attempt], first: Sequence[Pass]) -> list[TaskAudit]:
+    """Return the passed tasks by the lower end of the interval of flagged passes: one of one is weaker than nine of
+    ten. Attempts of unknown tasks are left out."""
+    judged: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        if attempt.task is not None and not attempt.index and attempt.outcome is not None:
+            judged.setdefault(attempt.task_key, []).append(attempt)
+    verdicts = {entry.session_id: entry for entry in first}
+    made = []
+    for of_task in judged.values():
+        passes = [verdicts[a.session_id] for a in of_task if a.session_id in verdicts]
+        if not passes:
+            continue
+        counts = Counter(
+            "special_cased" if p.acts and p.acts[0]["channel"] == "special_case" and p.verdict != UNKNOWN else p.verdict
+            for p in passes
+        )
+        unknown = counts[UNKNOWN]
+        flagged = len(passes) - unknown - counts["derived"]
+        task = TaskAudit(
+            dataset=of_task[0].dataset,
+            task=str(of_task[0].task),
+            resolved=_share(len(passes), len(of_task)),
+            retrieved=counts["retrieved"],
+            verifier_touched=counts["verifier_touched"],
+            special_cased=counts["special_cased"],
+            cannot_tell=unknown,
+            unearned=_share(flagged, len(passes)),
+            unearned_at_most=_share(flagged + unknown, len(passes)),
+        )
+        made.append(task)
+    return sorted(made, key=lambda t: (-(t.unearned.low or 0), -t.unearned.n, -t.unearned_at_most.value, t.task))
+
+
+def _share(n: int, of: int) -> Rate:
+    low, high = wilson(n, of) or (None, None)
+    return Rate(n=n, of=of, value=n / of if of else 0.0, low=low, high=high)
 
 
 def rate_text(rate: Rate, most: Rate | None = None) -> str:
