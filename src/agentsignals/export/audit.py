@@ -84,7 +84,7 @@ def passes_of(made: AuditReport) -> list[dict[str, Any]]:
             }
             for act in entry.acts
         ]
-        facts = {name: getattr(entry, name) for name in ("dataset", "task", "candidate", "attempt", "session_id")}
+        facts = {name: getattr(entry, name) for name in ("dataset", "task", "candidate", "attempt", "session_id", "read_by")}
         verdict = {"verdict": entry.verdict, "because": entry.because, "lines": lines, "not_examined": entry.unseen}
         rows.append(facts | verdict)
     return rows
