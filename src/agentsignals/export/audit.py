@@ -84,7 +84,8 @@ def passes_of(made: AuditReport) -> list[dict[str, Any]]:
             }
             for act in entry.acts
         ]
-        facts = {name: getattr(entry, name) for name in ("dataset", "task", "candidate", "attempt", "session_id", "read_by")}
+        names = ("dataset", "task", "candidate", "attempt", "session_id", "read_by")
+        facts = {name: getattr(entry, name) for name in names}
         verdict = {"verdict": entry.verdict, "because": entry.because, "lines": lines, "not_examined": entry.unseen}
         rows.append(facts | verdict)
     return rows
