@@ -137,9 +137,10 @@ def audit_text(made: AuditReport, *, as_markdown: bool = False) -> str:
         )
         for t in flagged[:_LISTED]
     ]
-    names = ("task", "of its passes", "retrieved", "verifier touched", "special-cased", "cannot tell", "resolved")
+    of_tasks = ("task", "of its passes", "retrieved", "verifier touched", "special-cased", "cannot tell", "resolved")
     passed = times(len(made.tasks), "passed task")
-    answer.table(names, tasks, f"tasks passed by reward hacking: {len(flagged):,} of {passed}", optional=names[2:])
+    title = f"tasks passed by reward hacking: {len(flagged):,} of {passed}"
+    answer.table(of_tasks, tasks, title, optional=of_tasks[2:])
     answer.table(("verdict", "because", "session", "event", "shown at"), lines[:_LISTED], "passes to look at")
     reasons = sorted(made.cannot_tell.items(), key=lambda item: -item[1])[:_LISTED]
     answer.table(("why", "passes"), reasons, "cannot tell, why")
