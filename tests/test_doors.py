@@ -151,7 +151,7 @@ DRIVEN: dict[tuple[str, str], Callable[[Ran, Path, Path], str]] = {
 }  # fmt: skip
 ELSEWHERE = {
     "agree": "tests/labels", "annotate": "tests/labels", "label": "tests/test_ways_out.py",
-    "study": "tests/test_ways_out.py",
+    "study": "tests/test_ways_out.py", "refusals": "tests/labels/test_refusals.py",
     "measure": "tests/test_ways_out.py", "analyze": "tests/store/test_embedders.py",
     **dict.fromkeys(("align", "audit", "compare", "drivers", "failures", "receipt", "witness", "serve"),
                     "tests/test_doors_of_runs.py"),

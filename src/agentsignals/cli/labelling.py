@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from agentsignals import private_files
 from agentsignals.cli.analyze import selected_store, store_with_sessions
-from agentsignals.cli.output import Bar, counted, fields, json_text, print_result, printable, table, tell
+from agentsignals.cli.output import Bar, Printed, counted, fields, json_text, print_result, printable, table, tell
 from agentsignals.errors import EmbedderError, ExportError, LabelError, UsageError, install_command
 from agentsignals.labels import annotation, batch, gold, matching
 from agentsignals.labels.agreement import Comparison, Several
@@ -28,6 +28,7 @@ from agentsignals.labels.labellers import (
 )
 from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.prompting import AS_IT_IS, prompting
+from agentsignals.labels.refusals import Refusals, differing_lines, refusals_in
 from agentsignals.labels.run import Estimate, Summary, estimate, versioned
 from agentsignals.labels.run import run as judge
 from agentsignals.labels.tasks import Task, task, tasks
@@ -39,8 +40,8 @@ from agentsignals.model import CLASSIFIER, ENCODER, RULES
 from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE
 from agentsignals.questions.compare.attempts import chosen
 from agentsignals.questions.label_shares import trust
-from agentsignals.questions.question import interval, times
-from agentsignals.redaction import Redactor
+from agentsignals.questions.question import interval, part_text, times
+from agentsignals.redaction import Redactor, redacted_in
 from agentsignals.stats.agreement import Estimate as AgreementEstimate
 from agentsignals.stats.intervals import SEED
 from agentsignals.stats.validation import Figure
@@ -422,6 +423,38 @@ def run_annotate(options: argparse.Namespace) -> int:
     ]
     print(json_text(summary) if options.json else fields(shown))
     return 0
+
+
+# `refusals`: what people refused, and what was kept instead.
+
+_LISTED_REFUSALS = 25
+
+
+def run_refusals(options: argparse.Namespace) -> int:
+    made = redacted_in(refusals_in(selected_store(options), options.where))
+    return print_result(options, made, refusals_text)
+
+
+def refusals_text(made: Refusals) -> str:
+    counts = []
+    for rule in made.rules:
+        reasons = "; ".join(f"{n:,} {why}" for why, n in rule.no_pair.items())
+        measured = part_text(rule.right, rule.read, rule.precision_low, rule.precision_high)
+        counts.append((rule.rule.replace("_", " "), rule.refusals, rule.pairs, reasons, measured))
+    listed = [
+        (pair.rule.removeprefix("refused_"), pair.words, *differing_lines(pair), pair.session_id, pair.refused_seq)
+        for pair in made.pairs[:_LISTED_REFUSALS]
+    ]
+    answer = Printed(markdown=False, widest=60)
+    answer.table(("rule", "refused", "pairs", "without a pair", "right, of pairs read"), counts)
+    if listed:
+        answer.table(("refused", "words", "refused line", "kept line", "session", "event"), listed, "pairs")
+    more = len(made.pairs) - len(listed)
+    export = (
+        "`agentsignals export --to training --kind refusals -o FOLDER` writes them for training (docs/training.md)."
+    )
+    answer.lines([*([f"and {more:,} more (--json has all)"] if more > 0 else []), export])
+    return str(answer)
 
 
 # `agree`: how far two labellers agree, or one with a gold file.

@@ -1,6 +1,8 @@
-"""Training data from eval attempts: accepted trajectories, preference pairs, labelled steps. Nothing is uploaded.
+"""Training data: accepted trajectories, preference pairs and labelled steps of eval attempts, and people's refusals.
+Nothing is uploaded.
 
-Only results of a verifier or a tool are labels. What is left out is counted with its reason, also on the card.
+Only results of a verifier or a tool, and what a person refused, are labels. What is left out is counted with its
+reason, also on the card.
 """
 
 from __future__ import annotations
@@ -38,11 +40,14 @@ from agentsignals.export import (
 from agentsignals.export.messages import Message as Move
 from agentsignals.export.messages import arguments, without_nones
 from agentsignals.export.messages import main_messages as moves
-from agentsignals.model import CallOutcome, Session
+from agentsignals.model import CallOutcome, Session, ToolCall
+from agentsignals.questions.question import part_text
 from agentsignals.redaction import redacted
+from agentsignals.stats.intervals import wilson
 from agentsignals.stats.validation import CAVEAT
 from agentsignals.store import Store
 from agentsignals.store.index import SCHEMA_VERSION
+from agentsignals.views.refusals import READ, refusals
 from agentsignals.words.vectors import split_words
 
 # Chat messages
@@ -260,7 +265,7 @@ def training_rows(store: Store, ids: set[str]) -> list[TrainingSession]:
     ]
 
 
-Kind = Literal["accepted", "preferences", "steps"]
+Kind = Literal["accepted", "preferences", "steps", "refusals"]
 KINDS: tuple[str, ...] = get_args(Kind)
 Example = dict[str, Any]
 _TEMPLATE = re.compile(r"<\|[a-z_]+\|>|\[/?INST\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>|<｜[^｜>]+｜>")
@@ -369,6 +374,43 @@ def preference_pairs(held: Sequence[Held], made: TrainingSet) -> Iterator[tuple[
             yield example, f"{chosen.text}\n{rejected.completion_text}", [(better, chosen), (worse, rejected)]
 
 
+# Refusals
+
+
+def refusal_pairs(
+    session: Session, row: TrainingSession, made: TrainingSet
+) -> Iterator[tuple[Example, str, list[Held]]]:
+    """Yield pairs of an edit or plan that the person refused and the one that came in its place.
+
+    Each side is the call alone: the agent's words before the second one answer the person, which would tell the sides
+    apart. What the person said is a column of its own, and no part of the prompt."""
+    found = refusals(session)
+    if not found:
+        made.left_out["no edit or plan was refused"] += 1
+    whole = moves(session) if found else []
+    for refusal in found:
+        at = next((n for n, move in enumerate(whole) if any(c.call is refusal.refused for c in move.calls)), None)
+        before = [move for move in whole[:at] if move.text.strip() or move.calls] if at is not None else []
+        if refusal.kept is None or refusal.words is None:
+            made.left_out[f"{refusal.rule.replace('_', ' ')}: {refusal.why_no_pair}"] += 1
+        elif not any(move.role == "user" for move in before):
+            made.left_out[f"{refusal.rule.replace('_', ' ')}: no prompt is recorded"] += 1
+        else:
+            sides = {"chosen": [_alone(refusal.kept)], "rejected": [_alone(refusal.refused)]}
+            prompt = [message for move in before for message in messages(move)]
+            said = {"rule": refusal.rule, "words": refusal.words.text or ""}
+            text = f"{refusal.refused.arguments}\n{refusal.kept.arguments}"
+            results = [call.result for move in before for call in move.calls if call.result is not None]
+            cut = sum(result.n_chars > len(result.text or "") for result in results)
+            held = Conversation(prompt=prompt, moves=[], cut_results=cut)
+            yield {"prompt": prompt, **sides, **said, **row.about}, text, [(row, held)]
+
+
+def _alone(call: ToolCall) -> Message:
+    made = {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": arguments(call)}}
+    return {"role": "assistant", "content": "", "tool_calls": [made]}
+
+
 # Steps
 
 WORKED: frozenset[CallOutcome] = frozenset(("done",))
@@ -426,6 +468,14 @@ _IS = {
     "steps": "A `prompt`, `completions` step by step, and `labels`: whether the calls of the step worked, as their"
     " results say; the results stand at the beginning of the next completion. No label says that a step was wise. Steps"
     " of which this is not known have none: their words stand before the next one's.",
+    "refusals": "Edits and plans of coding agents: `rejected` was refused by the person, `chosen` came in its place and"
+    " was let through; for preference optimisation (DPO and its like). `words` is what the person said to the refused"
+    " one, which the agent knew when it made the chosen one. Of pairs that were read, these were right: "
+    + "; ".join(
+        f"{rule.replace('_', ' ')} {part_text(right, read, *(wilson(right, read) or (None, None)))}"
+        for rule, (right, read) in READ.items()
+    )
+    + ".",
 }
 _COLUMNS: dict[str, list[dict[str, str]]] = {
     "accepted": [{"name": "messages", "list": "json"}],
@@ -435,9 +485,17 @@ _COLUMNS: dict[str, list[dict[str, str]]] = {
         {"name": "completions", "list": "string"},
         {"name": "labels", "list": "bool"},
     ],
+    "refusals": [
+        *({"name": name, "list": "json"} for name in ("prompt", "chosen", "rejected")),
+        *({"name": name, "dtype": "string"} for name in ("rule", "words")),
+    ],
 }
-_ABOUT = {"accepted": _OF_ONE, "steps": _OF_ONE, "preferences": (*_OF_ONE, "rejected_session_id", "rejected_model")}
-_TASKS = {"accepted": "text-generation", "preferences": "reinforcement-learning", "steps": "reinforcement-learning"}
+_ABOUT = {
+    **dict.fromkeys(("accepted", "steps", "refusals"), _OF_ONE),
+    "preferences": (*_OF_ONE, "rejected_session_id", "rejected_model"),
+}
+_TASKS = {"accepted": "text-generation"} | dict.fromkeys(KINDS[1:], "reinforcement-learning")
+_OF_ATTEMPTS = ("accepted", "preferences")
 
 
 def training_card(made: TrainingSet, choice: Choice, sources: list[str]) -> str:
@@ -464,7 +522,7 @@ def training_card(made: TrainingSet, choice: Choice, sources: list[str]) -> str:
     elif made.benchmarks:
         benchmarks = ["**A model trained on this can't be measured on these:**", ""]
         benchmarks += [f"- {line}" for line in made.contamination]
-    unearned = [f"No pass is here that is known not to be earned. {CAVEAT}"] if made.kind != "steps" else []
+    unearned = [f"No pass is here that is known not to be earned. {CAVEAT}"] if made.kind in _OF_ATTEMPTS else []
     left_out = markdown_table(("reason", "sessions or pairs"), made.left_out.most_common())
     return yaml_head(facts) + card_text(
         "training_card.md",
@@ -515,7 +573,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
         (made.cut_results, cut_results),
         (made.across_models, two_models),
         (made.templates, f"{made.templates:,} examples {TEMPLATES}"),
-        (made.kind != "steps", f"no pass is trained on that is known not to be earned. {CAVEAT}"),
+        (made.kind in _OF_ATTEMPTS, f"no pass is trained on that is known not to be earned. {CAVEAT}"),
         (choice.licence is None, "no licence was given: the card says so, and nobody may reuse it (--license)"),
         (redactor is None, "nothing was masked: look through it before it leaves this machine"),
     ):
@@ -554,9 +612,14 @@ def _examples(store: Store, rows: list[TrainingSession], choice: Choice, made: T
             else:
                 yield example | row.about, talk.text, [(row, talk)]
 
+    def refused() -> Iterator[tuple[Example, str, list[Held]]]:
+        for n, session in enumerate(store.read(set(by_id))):
+            choice.tick("writing", n, len(by_id))
+            yield from refusal_pairs(session, by_id[session.session_id], made)
+
     seen = DuplicateFilter()
-    pairs = made.kind == "preferences"
-    for example, text, sides in preference_pairs(list(conversations()), made) if pairs else single():
+    found = refused() if made.kind == "refusals" else single()
+    for example, text, sides in preference_pairs(list(conversations()), made) if made.kind == "preferences" else found:
         # As it is given away: copies that differ in a name or a key that is masked are the same.
         if why := seen.why_left_out(redacted(text) if choice.redactor else text):
             made.left_out[why] += 1
@@ -571,7 +634,7 @@ def _why_unwanted(row: TrainingSession, choice: Choice, made: TrainingSet) -> st
         return "the conversation was not collected"
     if choice.without_benchmarks and row.benchmark is not None:
         return f"of a known benchmark ({row.benchmark.benchmark}, by its {row.benchmark.by})"
-    if made.kind == "steps":
+    if made.kind not in _OF_ATTEMPTS:
         return ""
     if not row.rung:
         return "no verdict: a person's session"
