@@ -24,7 +24,7 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
 from agentsignals.redaction import Redactor, scored
-from agentsignals.redaction.values import present
+from agentsignals.redaction.values import common, present
 from benchmarks.redaction import files, values
 
 FORMS = Path("tests/redaction/secret_forms.jsonl")
@@ -119,7 +119,7 @@ def fitted(words: list[Word]) -> dict[str, float]:
     def is_kept(fact: str) -> bool:
         place, _, said = fact.rpartition(" ")
         is_of_forms = len(writers[fact] - {TRACES}) >= LEAST_WRITERS
-        is_of_traces = TRACES in writers[fact] and (place not in PLACES or said in scored.common())
+        is_of_traces = TRACES in writers[fact] and (place not in PLACES or said in common())
         is_given = place in PLACES and any(said in plain.lower() for plain in PLAIN)
         return len(texts[fact]) >= LEAST_TEXTS and (is_of_forms or is_of_traces) and not (is_given and len(said) > 3)
 

@@ -31,11 +31,11 @@ PEOPLE = (
     "cursor-agent/conversation.jsonl",
     "factory-droid/session.jsonl", "gemini-cli/log.jsonl", "gemini-cli/menu.json", "goose/session.json",
     "goose/20250801_1.jsonl", "grok-build/session", "kimi-cli/session",
-    "kimi-code/session", "kiro/client.json", "lab-retry/broken.jsonl",
+    "kimi-code/session", "kiro/cli", "kiro/client.json", "lab-retry/broken.jsonl",
     "mistral-vibe/session", "opencode/person.json", "opencode/snapshots",
     "openhands/conversation", "opentraces/two_sessions.jsonl", "otel-genai/agentic.jsonl", "pi/family", "pi/tree.jsonl",
-    "qwen-code/session.jsonl", "sts/forked.jsonl", "swival/session.jsonl", "terminal-bench/run-9", "trail/mended",
-    "vscode-copilot/session.json", "vscode-copilot/united", "zed/thread.json",
+    "qwen-code/session.jsonl", "sts/forked.jsonl", "subq-eval/run-7", "swival/session.jsonl", "terminal-bench/run-9",
+    "trail/mended", "vscode-copilot/session.json", "vscode-copilot/united", "zed/thread.json",
 )  # fmt: skip
 """A sample of each format whose ids can repeat. The other formats name a session by its place, but
 for Inspect: a sample that did not run has the id of its trial, so a second log of it may be a retry."""
@@ -89,7 +89,7 @@ def test_two_people_with_one_id_are_two_sessions(tmp_path: Path, sample: str) ->
 
 
 @pytest.mark.parametrize(
-    "sample", some((s for s in PEOPLE if not s.startswith(("terminal-bench", "atif"))), 8, AT_NIGHT)
+    "sample", some((s for s in PEOPLE if not s.startswith(("terminal-bench", "atif", "subq"))), 8, AT_NIGHT)
 )
 def test_copies_of_a_folder_are_one(tmp_path: Path, sample: str) -> None:
     """Also where the copies lie deeper and came later."""

@@ -201,18 +201,23 @@ def is_same(one: Session, other: Session) -> bool:
     if len(records) > 1:
         return False
     is_timed = one.format != other.format or any(e.timestamp is not None for s in (one, other) for e in s.events)
+    begins = [s.started_at for s in (one, other) if s.started_at is not None]
+    is_apart = len(begins) > 1 and max(begins) - min(begins) > CLOCKS_US
     if is_timed and _begin_alike(one, other):
+        if is_apart and one.format == other.format and all(t.timestamp is None for s in (one, other) for t in s.turns):
+            return False
         return one.format != other.format or not (_lacks(one, other) and _lacks(other, one))
     within = CLOCKS_US if one.format != other.format else _ROUNDED_US
     mine, theirs = map(_prompts, (one, other))
     if is_timed and not (mine and theirs):
         spoken = ([e for e in s.events if e.thread == MAIN and e.kind in _SPOKEN] for s in (one, other))
         mine, theirs = (_said((e.text, e.timestamp) for e in events) for events in spoken)
+        if mine and theirs and one.format == other.format:
+            is_timed = any(at is not None for _, at in (*mine, *theirs))
     if not (mine and theirs) and one.format != other.format:
         return True  # a log and what its agent printed may each hold what the other lacks
     if not (mine and theirs):
-        begins = [s.started_at for s in (one, other) if s.started_at is not None]
-        if len(begins) > 1 and max(begins) - min(begins) > CLOCKS_US and one.attempt is not None:
+        if is_apart and one.attempt is not None:
             return False
         if len(runs) > 1 and not (records and all(a.record_id for a in attempts)):
             return False

@@ -34,7 +34,8 @@ _LITERAL = deferred_pattern(r'"[^"\\]*+\\(?:[^"\\]|\\.)*+(?:"|\Z)')
 _EDGES = deferred_pattern(r"\A[^\s\"'`]{8,}|(?:\A|(?<=[\s\"'`]))[^\s\"'`]{8,}\Z")
 _MIXED = deferred_pattern(r"\d|[a-z][A-Z]|[A-Z]{3}")
 _HARMLESS = deferred_pattern(
-    r"[A-Za-z]{1,15}(?:[ _.-][A-Za-z]{1,15}){0,5}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"[A-Za-z]{1,15}(?:[_.-][A-Za-z]{1,15}){0,5}|[A-Za-z]{1,15} [A-Za-z]{1,15}"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z?|(?:toolu|msg|req|call)_[0-9A-Za-z]{10,40}"
 )
 """Short texts that are frequent in traces: words, UUIDs, times, ids of calls and messages."""

@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.encoded import of_base64
-from agentsignals.redaction.scored import is_rare
 from agentsignals.redaction.values import (
     LEAST_CHARS,
     Span,
+    is_known,
     is_random,
+    is_rare,
+    is_rare_word,
     is_secret,
     is_strong,
     is_variable,
@@ -48,13 +50,15 @@ _VALUE = deferred_pattern(r"(?:[ =:,\"'\\]|\\\n[ \t]*){0,4}([^\s\"'`|;&)\]]+)")
 _TAKER = deferred_pattern(
     r"(?i)(?:\A|(?<=[-_:]))(?:\w*login|oathtool|obscure|logon|su|runas|cryptsetup|rootpw|\w*pw|load-key|\w*passw(?:or)?d|\w{2,}pass\w*|passphrase|\w*secrets?|token|auth|authtoken|authori[sz]e|sign-?in|\w*vault"
     r"|\w*cred\w*|keyring|keychain|basic|keyvault|luks\w+|unlock|kinit|requirepass|masterauth|authenticate|sudo|setx"
-    r"|\w*securestring|adduser|add_user|change_password)(?=[-_:.]\w|\Z)"
+    r"|\w*(?:secure|encrypt_)string|adduser|add_user|change_password)(?=[-_:.]\w|\Z)"
 )
 """A part of the name of a program or subcommand that takes a secret."""
 _TAKES_TYPED = deferred_pattern(
-    r"(?i)(?P<alone>rootpw|obscure|pass(?!.*file)|unlock|securestring|masterauth)|login|basic|user"
+    r"(?i)(?P<alone>rootpw|obscure|pass(?!.*file)|unlock|securestring|encrypt_string|masterauth)|login|basic|user"
 )
 """One that takes a password alone, or after a name."""
+_TAKES_ONLY = deferred_pattern(r"(?i)rootpw|obscure|(?:secure|encrypt_)string|masterauth|requirepass")
+"""One that takes no other word than a password."""
 _NAME = deferred_pattern(r"[\w.:-]{1,100}\Z")
 _MAY_TAKE = (
     "install|join|activate|redeem|config|configure|connect|register|enroll|user|net|set|variables?|env|context|put"
@@ -82,7 +86,8 @@ _USER_WORDS = names("user auth creds credentials basic userpwd")
 _ARCHIVER = deferred_pattern(r"(?:\S*/)?(?:7z\w?|rar|zip)\Z")
 _LEAST_DIGITS = 8
 """A password of digits alone has so many, or it is a count."""
-_ONE_DIGIT = deferred_pattern(r"[a-z]{5,}\d")
+_PASSWORD_OF_DIGITS = deferred_pattern(r"\d{6,}\Z")
+"""The same behind an option for one: a port is shorter."""
 _GIVES_LAST = deferred_pattern(r"(?i)(?:add|create)_user|(?:set|change)[_-]password|htpasswd")
 """Commands that end in a password, whatever it looks like: `add_user NAME PASSWORD`."""
 _MYSQL = deferred_pattern(r"(?:\S*/)?(?:mysql|maria)")
@@ -167,7 +172,8 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
             is_long = text[sign.start() + 1] == "-"
             prefixed = _PREFIXED.match(given)
             whole = _WHOLE.match(text, sign.start("option")) if option else None
-            attached = whole[0][1:] if whole and not is_long and not whole[0].isalpha() else ""
+            attached = whole[0][1:] if whole and not is_long else ""
+            attached = attached if not attached.isalpha() or is_rare_word(attached) else ""
             if sign["slash"] and sign["slash"].lower() in _SLASHED:
                 may_be = len(given) >= LEAST_CHARS
             elif (
@@ -178,7 +184,12 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
                 may_be = True
             elif option in _SURE_SHORT or (option[:1] in _SURE_SHORT and attached):
                 word = attached or given
-                may_be = len(word) >= 3 and not _NUMBERS.match(word) and word[0] not in "({[$<" and "(" not in word
+                may_be = (
+                    len(word) >= 3
+                    and (not _NUMBERS.match(word) or _PASSWORD_OF_DIGITS.match(word))
+                    and word[0] not in "({[$<"
+                    and "(" not in word
+                )
             elif option[:1] == "p" and option[1:2].isupper() and not is_long:
                 may_be = len(option) > LEAST_CHARS
             elif is_long or len(option) >= LEAST_CHARS:
@@ -189,7 +200,7 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
             else:
                 may_be = (
                     looks_typed(given)
-                    or (option == "a" and _ONE_DIGIT.fullmatch(given) is not None)
+                    or (option in _SHORT and is_rare_word(given))
                     or ((option in _USERS or option[-1:] in ("u", "U")) and _SIGNS.search(given, 1) is not None)
                 )
             if may_be:
@@ -208,6 +219,7 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
             or text.find("<<", end, line) >= 0
             or low[at] in "<-"
             or _GIVES_LAST.search(text, max(0, at - 10), end + 10)
+            or _TAKES_ONLY.search(text, max(0, at - 10), end + 10)
             or (
                 _CHOSEN.search(text, end, line)
                 and any(
@@ -355,6 +367,7 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
                 found.update((given, None) for given in words[n + 2 : n + 3] if looks_typed(given))
             if (named or (previous[:1] == "/" and previous[1:].lower() in _SLASHED)) and (
                 looks_given(word)
+                or (not named and is_rare_word(word))
                 or (named == "password" and word.isdigit() and len(word) >= _LEAST_DIGITS)
                 or (named in ("password", "hint") and (looks_typed(word) or _PASSPHRASE.fullmatch(word)))
             ):
@@ -367,7 +380,8 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             if is_strong(word):
                 found[word] = None
             if n > taker and (not is_value or (takes_typed and n == len(words) - 1)):
-                positional += [] if _AT_SIGN.match(word) else [word]
+                is_known_id = pair is not None and is_known(pair["value"])
+                positional += [] if is_known_id or _AT_SIGN.match(word) else [word]
                 has_mail = has_mail or not positional
         previous = word
     if positional:
@@ -381,10 +395,13 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             ends = ends and ("htpasswd" not in words[taker] or any("b" in option for option in options))
             if ends and last and len(last) >= LEAST_CHARS and "/" not in last and not is_variable(last):
                 found[last] = None
+            is_only = kind is not None and _TAKES_ONLY.search(words[taker]) is not None
             found.update(
                 (word, None)
                 for word in positional
-                if looks_drawn(word) or (word is last and (looks_given(word) or (takes_typed and looks_typed(word))))
+                if looks_drawn(word)
+                or (word is last and (looks_given(word) or (takes_typed and looks_typed(word))))
+                or (word is last and is_only and is_rare_word(word))
             )
         elif may_take:
             is_new = _NEW_USER.search(" ".join(words[:6])) is not None
@@ -413,7 +430,8 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         for piece in text.split():
             value = piece.rpartition("=")[2] if "=" in piece[:-1] else piece
             value = value.rpartition(":")[2] if ":" in value[:-1] and "//" not in value else value
-            if (len(text.split()) == 1 or looks_chosen(value)) and len(value) >= LEAST_CHARS and not is_variable(value):
+            is_alone = len({*text.split()}) == 1  # or typed twice
+            if (is_alone or looks_chosen(value)) and len(value) >= LEAST_CHARS and not is_variable(value):
                 found[value] = None
 
 
@@ -487,11 +505,9 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
     expects = (is_sure and role.logs_in) or role.stores or (role.logs_in and name in ("a", "k", "s", "x", "X"))
     is_told = role.is_archiver and is_sure and value != after and len(value) >= LEAST_CHARS
     if role.is_protocol and not is_told:
-        is_told = bool(
-            ((is_sure or name == "k") and _PASSPHRASE.fullmatch(value))
-            or (name == "a" and role.logs_in and _ONE_DIGIT.fullmatch(value))
-        )
-    is_plain = is_sure and "/" not in value and value.isalpha() and is_rare(value)
+        is_told = (is_sure or name == "k") and _PASSPHRASE.fullmatch(value) is not None
+        is_told = is_told or (is_sure and _PASSWORD_OF_DIGITS.match(value) is not None)
+    is_plain = (is_sure or role.is_protocol) and is_rare_word(value)
     if is_told or ((looks_typed(value) or is_plain) if expects else is_sure and looks_drawn(value)):
         found[value] = None
     elif is_sure and role.has_user and "/" not in value and not _NUMBERS.match(value):

@@ -24,6 +24,7 @@ from agentsignals.redaction.values import (
     is_known,
     is_mixed,
     is_random,
+    is_rare_word,
     is_secret,
     is_strong,
     is_variable,
@@ -76,7 +77,7 @@ _PAIR = deferred_pattern(
     rf"[\])\"'`\\:]{{0,6}}(?:{_BLOCK}|\s{{0,8}}(?:[,;{{](?:\s\{{\starget:\s\{{)?|{_TAGS})|\s{{0,2}}\n{_LINE_SIGN}|\s{{1,3}}-(?=-?value|-?body))?"
     r"\s{0,40}(?:[-<.]\s{0,2})?(?:\\{0,4}[\"'`])?"
     r"(?:\w{1,20}[.])?(?i:value|default|val|string|data|text|content|fill|type|send(?:_?keys|_?line)?|write(?:_?line|ln)?|set_?value|input|enter"
-    r"|current|body)"
+    r"|current|body|with)"
     r"(?:\\{0,4}[\"'`])?(?:(?:\s[^<>\n]{1,60})?>(?:<\w{1,20}>)?|\s{0,3}(?:=>|[:=>(])|(?<=send)\s(?=\")|(?<=-value)\s|(?<=-Value)\s)\s{0,3}(?=\S)"
 )
 """Between the name of a field and its value, where both are values of their own: `name: X, value: Y`."""
@@ -85,6 +86,8 @@ _MOST_QUOTED = 2000
 _BARE_CHAR = r"(?:(?!&\w+=|\\{1,4}[\"'`]|\\[nrt])[^\s\"'`;<>,)\]}])"
 _BARE_REST = deferred_pattern(f"{_BARE_CHAR}{{0,4000}}")
 _BARE_END = deferred_pattern(r"[\s\"'`;<>,)\]}&\\](?:(?<![&\\])|(?<=&)(?=\w+=)|(?<=\\)(?=\\{0,3}[\"'`]|[nrt]))")
+_TO_LINE_END = deferred_pattern(r"(?=\S*[;<>,][A-Za-z\d])[^\s\"'`=(){}\[\]\\]{8,40}(?=[ \t]*(?:\n|\Z))")
+"""A value with a sign in it that ends others, if it is all that is left of the line."""
 _BARE_CHARS = 100
 """So much of an unquoted value shows whether it is a secret. Only then the rest is read."""
 _NEXT_LINE = deferred_pattern(BREAK + r"(?P<rest>[\w+/.-]{6,400}={0,2})(?=[ \t]{0,40}(?:[\r\n\"'`|│\\]|\Z))")
@@ -94,6 +97,10 @@ _CUT = deferred_pattern(r"[|]|[^\0-\x7f]")
 """Where an unquoted value may end inside a word: a table cell, a pipe, another script."""
 _ALONE = deferred_pattern(r"[ \t]*(?:\n|\Z)")
 _GOES_ON = deferred_pattern(r",? [^\W\d_]{2,}")
+_ENDS = deferred_pattern(
+    r"[.,;!?)\"']*(?:\s*(?:\Z|\n)|\s(?=[,(–—-]|(?:for|on|to|at|in|and|then|please|für|pour|para|per|i|y|et|und)\s))|,\s"
+)
+"""Behind a value that a sentence gives."""
 _LONG_WORD = 12
 """Letters from which on a word that others follow may be several joined, as a password is."""
 _TEMPLATE = deferred_pattern(r"\{\{[^{}]*\Z")
@@ -101,6 +108,7 @@ _TELLS = frozenset((":", "=", ":=", "=>", "||", "??", "||=", "??=", "?=", "+=", 
 """Operators that always stand between a name and its value."""
 _NAME = deferred_pattern(r"[\w.-]*")
 _ESCAPED = deferred_pattern("u[0-9a-f]{4}")
+_NAMED = deferred_pattern(r"[A-Za-z]\w{1,59}")
 _NAME_REST = deferred_pattern(r"[\w-]{0,40}(?:\.\w{1,20}(?=[\"']))?")
 _NAME_CHARS = 60
 """No name is longer."""
@@ -191,6 +199,8 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
         if before and (looks_typed if ":" in before[0] else looks_chosen)(before["value"]):
             yield Span(*before.span("value"), "secret")
     yield from _calls(text, low, parts.calls)
+    if parts.names:
+        yield from _bytes_of_keys(text)
     if "insert" in parts.texts:
         yield from _inserts(text, low)
 
@@ -205,7 +215,10 @@ def _of_name(  # noqa: PLR0913  (a name, and what was read)
         yield span
         return
     before = _SAID_BEFORE.search(text, max(0, start - _SAID_CHARS), start) if word in _SAID else None
-    if before and (looks_typed if word == "password" else looks_chosen)(before[before.lastgroup or 0]):
+    said = before[before.lastgroup or 0] if before else ""
+    if before and (
+        looks_typed(said) or looks_given(said) or is_rare_word(said) if word == "password" else looks_chosen(said)
+    ):
         yield Span(*before.span(before.lastgroup or 0), "secret")
     if speaks_of_other(name) or (text[end : end + 1] in _OF_CODE and not text.startswith(("/i)", "()", "? "), end)):
         return
@@ -249,8 +262,10 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
     is_quoted = (
         word == "password" and (text[last] == "'" or text[last + 1 : last + 2] in (",", ")", ";")) if quoted else False
     )
+    is_keyword = quoted and text[start - 1 : start] == ":"
     if op == "" and (
-        is_file or not (is_option or is_field or is_said or name.isupper() or "]" in joint[0] or is_quoted)
+        is_file
+        or not (is_option or is_field or is_said or name.isupper() or "]" in joint[0] or is_quoted or is_keyword)
     ):
         return None
     if text.startswith("${", start - 2) and text.startswith(":-", end):  # what stands in for a variable
@@ -261,11 +276,22 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
         given = text[first:closing]
         if closing > first and "\n" not in given and "/" not in given and (word == "password" or " " not in given):
             last, quoted = closing, True
+    if op.endswith(">") and text[start - 1 : start] == "<" and not quoted:  # an element's text
+        closing = text.find("<", first, first + _BARE_CHARS)
+        if closing > first and text.startswith("</", closing) and "\n" not in text[first:closing]:
+            last, quoted = closing, True
+    if op == ":" and not quoted and joint["gap"][:1] == " " and (whole := _TO_LINE_END.match(text, first)):
+        last = whole.end() if is_random(whole[0], 8) or has_digit(whole[0]) else last
     value = text[first:last]
     if not quoted and text[first - 1 : first] == "(" and value.isalpha():
         return None
     if op == "|" and _TEMPLATE.search(text, max(0, start - _SAID_CHARS), start):
         return None  # a filter
+    # A sentence gives a word that programs do not use, and goes on with another thing.
+    is_given = word == "password" and is_rare_word(value) and _ENDS.match(text, last) is not None
+    is_given = is_given and (op in _COPULAS.split() or (is_said and op == ""))
+    if is_given and not quoted and not speaks_of_other(name):
+        return Span(first, last, "secret")
     is_short = value.isalpha() and len(value) < _LONG_WORD
     if not quoted and op != "=" and is_short and not is_option and _GOES_ON.match(text, last):  # prose
         return None
@@ -274,7 +300,7 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
     if not value or (quoted and value[0] in ";,)") or (value[0] in "?-+" and text.startswith("${", start - 2)):
         return None
     is_joined = _joined(word, name, value, joint, quoted=quoted, is_option=is_option, is_field=is_field)
-    is_joined = is_joined or (op == "" and is_quoted)
+    is_joined = is_joined or (op == "" and (is_quoted or is_keyword))
     if not (is_joined or (is_said and op == "" and looks_typed(value))):
         return None
     is_assigned = op in _TELLS or is_option
@@ -313,10 +339,11 @@ def _place(text: str, at: int) -> tuple[int, int, bool]:
     """Return start and end of the value, and whether it is quoted. The bounds are equal if there is none."""
     quote = _QUOTE.match(text, at)
     if quote:
-        end = text.find(quote[0], quote.end(), quote.end() + _MOST_QUOTED)
-        if end >= 0 and "\n" not in text[quote.end() : end]:
-            return quote.end(), end, True
-        at = quote.end()
+        sign = quote[0] * 3 if text.startswith(quote[0] * 3, at) else quote[0]
+        at += len(sign)
+        end = text.find(sign, at, at + _MOST_QUOTED)
+        if end >= 0 and "\n" not in text[at:end]:
+            return at, end, True
     ending = _BARE_END.search(text, at, at + _BARE_CHARS)
     bare = text[at : ending.start() if ending else at + _BARE_CHARS]
     return at, at + (len(bare.rstrip(".:\\")) if len(bare) >= LEAST_CHARS else 0), False
@@ -330,15 +357,28 @@ def _joined(  # noqa: PLR0913
     if name.lower() in ("pwd", "oldpwd") and (value[:1] in "/~.-" or op not in ("=", ":")):
         return False
     if "n" in gap or "\n" in gap:  # the next line is another thing more often than not
-        return op in (":", "=>") and value[-1] != ":" and "/" not in value[:1] and _may_be_drawn(word, value)
+        is_dumped = op == "=>" and quoted
+        return (
+            op in (":", "=>")
+            and value[-1] != ":"
+            and "/" not in value[:1]
+            and (is_dumped or _may_be_drawn(word, value))
+        )
     if op == "":
         if is_option:
             return value[0] != "-"
         return is_random(value, 12) or (quoted and word == "password") or (is_field and looks_chosen(value))
-    return op in _TELLS or ((quoted or op != ",") and _may_be_drawn(word, value))
+    is_argument = op == "," and is_option and " " not in value and value[0] != "-"
+    return (
+        op in _TELLS
+        or (quoted and (is_argument or op[-1] == ">"))
+        or ((quoted or op != ",") and _may_be_drawn(word, value))
+    )
 
 
 def _may_be_drawn(word: Word, value: str) -> bool:
+    if word == "password" and (value.isdigit() or OF_APP.fullmatch(value)):
+        return True
     return is_random(value, 8) or (word in ("password", "hint") and (is_mixed(value) or looks_typed(value)))
 
 
@@ -368,6 +408,9 @@ _BELOW = deferred_pattern(
 """The line below a sentence that ends in a colon."""
 _GIVES = frozenset((*"/:=→—–«“„s", *_COPULAS.split(), "from", "with", "and", "still", "now", "just", "は", "是"))
 _USER_AND = deferred_pattern(r"[A-Za-z][\w.@-]*(?::|/(?!.*/))(.+)")
+_USER_AND_WORD = deferred_pattern(
+    r"(?:\s(?:are|is|were))?[\s:=]{1,3}[A-Za-z][\w.@-]{0,40}(?::|\s/\s)(?P<value>[A-Za-z][\w.-]{5,40})(?=[\s,;)]|\.?\Z)"
+)
 _MIXES = deferred_pattern(r"[0-9!#$%^&*+?~]")
 _SENTENCE = deferred_pattern(r"(?:[^\n\\(){}\[\];<>]|(?<=\s)\([^\n()]{1,60}\))*")
 _IDENTIFIED = frozenset(("id", "commit", "sha", "hash", "version", "file", "uuid", "request", "ref", "build", "branch"))
@@ -394,6 +437,9 @@ def _in_sentence(text: str, at: int, least: int = LEAST_CHARS, *, is_password: b
         if looks_drawn(value) or looks_given(value):
             yield Span(*below.span("value"), "secret")
         return
+    if (pair := _USER_AND_WORD.match(text, at, end)) and is_rare_word(pair["value"]):
+        yield Span(*pair.span("value"), "secret")
+        return
     if not _MIXES.search(text, at, end):
         return
     for n, token in enumerate(_TOKEN.finditer(text, at, end)):
@@ -407,7 +453,8 @@ def _in_sentence(text: str, at: int, least: int = LEAST_CHARS, *, is_password: b
         is_given = (
             text[token.start() - 1] in "\"'`" or before in _GIVES or (is_asked and not n) or before.endswith((":", "="))
         )
-        if value[:1] == "-" or "://" in value or _ASSIGNED.match(value):  # judged by others
+        is_of_option = before[:1] == "-" and speaks_of_other(before)
+        if value[:1] == "-" or is_of_option or "://" in value or _ASSIGNED.match(value):  # judged by others
             before = token[0]
             continue
         value = value.strip("()")
@@ -415,6 +462,7 @@ def _in_sentence(text: str, at: int, least: int = LEAST_CHARS, *, is_password: b
             value, is_given = pair[1], True
         is_told = looks_drawn(value) or is_strong(value)
         is_told = is_told or (is_given and (looks_typed if is_password or before == "/" else looks_chosen)(value))
+        is_told = is_told or (is_given and is_password and value.isdigit())
         is_told = is_told or (is_given and least > LEAST_CHARS and _HEX_KEY.fullmatch(value) is not None)
         if len(value) >= least and is_told:
             first = text.index(value, token.start())
@@ -490,13 +538,40 @@ def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
             )
             takes = takes or (n > 0 and len(literals) > 2) or (n == 1 and "cred" in name)
             takes_chosen = any(part in name for part in _TAKE_CHOSEN)
-            chosen = takes and takes_chosen and (looks_typed(value) or OF_APP.fullmatch(value))
+            chosen = (
+                takes and takes_chosen and (looks_typed(value) or OF_APP.fullmatch(value) or _HEX_KEY.fullmatch(value))
+            )
+            is_place = n == 2 or (n == len(literals) - 1 < 2 and (n == 1 or takes))  # host, user, password, database
+            chosen = chosen or (is_place and takes_chosen and is_rare_word(value))
             if "encode" in name and (pair := _USER_AND.fullmatch(value)) and looks_typed(pair[1]):
                 yield Span(literal.start(1) + pair.start(1), literal.end(1), "secret")
             is_hex = any(part in name for part in _TAKE_HEX) and _HEX_KEY.fullmatch(value)
             is_second = n == 1 == len(literals) - 1 and name.endswith(_TAKE_ANY) and not is_variable(value)
             if chosen or is_hex or (is_second and " " not in value) or looks_drawn(value, 12) or is_strong(value):
                 yield Span(*literal.span(1), "secret")
+
+
+_BYTE = r"(?:0x[0-9a-fA-F]{1,2}|\d{1,3})"
+_BYTES = deferred_pattern(
+    rf"[\[({{]\s{{0,8}}(?P<listed>(?:{_BYTE}\s{{0,8}},\s{{0,8}}){{15,63}}{_BYTE})\s{{0,8}},?\s{{0,8}}[\])}}]"
+    r"|[\"'](?P<escaped>(?:\\{1,2}x[0-9a-fA-F]{2}){16,64})[\"']"
+)
+_ONE_BYTE = deferred_pattern(r"0?x([0-9a-fA-F]{1,2})|(\d{1,3})")
+_KEY_LENGTHS = (16, 24, 32, 48, 64)
+_BEFORE_CHARS, _BEHIND_CHARS = 80, 60
+
+
+def _bytes_of_keys(text: str) -> Iterator[Span]:
+    """Yield the bytes of keys: as many as a key has, drawn, with a name of a secret before or behind them."""
+    for hit in _BYTES.finditer(text):
+        kind = hit.lastgroup or 0
+        told = [int(x, 16) if x else int(n) for x, n in _ONE_BYTE.findall(hit[kind])]
+        if len(told) not in _KEY_LENGTHS or not 127 < max(told) < 256 or 3 * len({*told}) < 2 * len(told):
+            continue
+        before, behind = text[max(0, hit.start() - _BEFORE_CHARS) : hit.start()], text[hit.end() :][:_BEHIND_CHARS]
+        near = _NAMED.findall(before) + _NAMED.findall(behind.partition("\n")[0])
+        if any(named(name) or name.lower().endswith("key") for name in near) and not any(map(speaks_of_other, near)):
+            yield Span(*hit.span(kind), "key")
 
 
 def _closing(text: str, at: int) -> int:
@@ -572,7 +647,11 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
             cell = line[first:last]
             value = cell.strip(" \t\r\"'`")
             if value and (
-                looks_given(value) or (sure and (looks_typed(value) or (is_plain and _WORD_OF_CASES.fullmatch(value))))
+                looks_given(value)
+                or (
+                    sure
+                    and (looks_typed(value) or is_rare_word(value) or (is_plain and _WORD_OF_CASES.fullmatch(value)))
+                )
                 if sure or word == "token"
                 else looks_drawn(value)
             ):

@@ -22,9 +22,12 @@ from agentsignals.redaction.values import (
     WORD_START,
     LongRuns,
     Span,
+    has_digit,
     is_known,
     is_mixed,
     is_random,
+    is_rare_word,
+    is_strong,
     is_variable,
     looks_chosen,
     looks_drawn,
@@ -465,6 +468,10 @@ _SHOWN = deferred_pattern(
     r"(?m)^(?:[\w@.:~/\[\] -]{0,40}[$#❯]|PS [^>\n]{0,60}>)\s(?P<command>\S[^\n]{3,200})"
     r"\n(?P<value>\S{6,200})[ \t]*(?:\n|\Z)"
 )
+_NOT_FOUND = deferred_pattern(
+    r"command not found: (?P<zsh>[^\s:]{8,40})(?=\s|\Z)|: (?P<bash>[^\s:]{8,40}): command not found"
+)
+"""A password that was typed where a command was asked for."""
 _SHOWS = deferred_pattern(
     r"(?:go)?pass(?: show)? |op read |secret-tool lookup |security find-\S+ .*-w\b|bw get password |pwgen "
     r"|openssl rand "
@@ -476,9 +483,10 @@ _RANDOM_PASSWORD = deferred_pattern(
 )
 """As Terraform keeps what it has drawn, and as MySQL tells it."""
 _PIN = deferred_pattern(
-    r"(?:\bPIN|(?<![A-Za-z])pin|Pin|(?i:passcode|\botp"
-    r"|\b(?:verification|confirmation|security|one-time|login|access|2fa|sms|auth\w*|alarm|door)[ _-](?:code|pin)))\b"
-    r"[^.\n]{0,40}?(?:\b(?:is|ist|lautet|es|est|to|jest|je)|[:=éè]|(?i:pin|code))\s?[\"']?(?P<value>\d{4,8})\b"
+    r"(?:\bPIN|(?<![A-Za-z])pin|Pin|(?i:passcode|\botp|\bpuk"
+    r"|\b(?:verification|confirmation|security|one-time|login|access|2fa|sms|auth\w*|alarm|door|gate|unlock)"
+    r"[ _-](?:code|pin)))\b"
+    r"(?:[^.\n]{0,40}?(?:\b(?:is|ist|lautet|es|est|to|jest|je)|[:=éè]|(?i:pin|puk|code))|(?=\s))\s?[\"'#]?(?P<value>\d{4,8})\b"
 )
 _CODES = deferred_pattern(
     r"(?i:(?:backup|recovery|rescue|scratch)[ _-]?codes?)(?:[\"']?:?|[^:\n]{0,40}:)\s[\s*-]{0,8}"
@@ -489,7 +497,7 @@ _CHARACTERS = deferred_pattern(r"[\"'](?P<typed>[^\"'\n]{6,200})[\"']\.toCharArr
 """A password in Java, which is no String."""
 _IN_PATHS = frozenset(("hook", "reset", "invit", "activat", "confirm", "verif", "magic", "rtmp"))
 _HOOK = deferred_pattern(
-    r"(?i:hooks?|(?:reset|invit|activat|confirm|verif|magic)[\w-]{0,20}|rtmps?:/)[./](?:[\w.-]{1,60}/){0,6}(?P<value>[A-Za-z0-9]{20,64})\b"
+    r"(?i:hooks?|(?:reset|invit|activat|confirm|verif|magic)[\w-]{0,20}|rtmps?:/)[./](?:[\w.-]{1,60}/){0,6}(?P<value>[A-Za-z0-9]{16,64})\b"
 )
 _WAY_IN = deferred_pattern(r"(?i)(?:reset|confirm|verif|invit|magic|activat|unsubscri)[^\s\"']*\Z")
 """An address whose parameters let somebody in."""
@@ -520,7 +528,7 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str, tuple[str, ...]], ...
             "secret",
         ),
         ("random special temporary", _RANDOM_PASSWORD, "secret"),
-        ("pin passcode otp verification alarm door", _PIN, "secret"),
+        ("pin puk passcode otp verification alarm door gate unlock", _PIN, "secret"),
         ("snmp ntp createuser authpriv ospf", _KEYED, "secret"),
         ("setuser default", _OF_ACL, "secret", "user setuser"),
         ("wifi content", _WIRELESS, "secret", "wifi: key"),
@@ -585,7 +593,8 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
             )
             value = hit[hit.lastgroup or 0] if hit else ""
             is_sure = text.startswith(("@tcp(", "@unix("), host.start()) and not is_variable(value)
-            if hit and (is_sure or (looks_typed if may_be_typed else looks_chosen)(value)):
+            is_word = may_be_typed and hit and hit.lastgroup == "slash" and is_rare_word(value)
+            if hit and (is_sure or is_word or (looks_typed if may_be_typed else looks_chosen)(value)):
                 at = host.start() - len(before[-1]) + hit.start(hit.lastgroup or 0)
                 yield Span(at, at + len(value), "secret")  # no login, before which a mail's host stays
     if "hashes" in words or text.count(":") > 3:
@@ -617,13 +626,18 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
             group = hit.lastgroup or 0
             if group == "bare" and not _is_phrase(hit[group]):
                 continue
-            if group not in ("given", "typed") or (looks_given if group == "given" else looks_typed)(hit[group]):
+            is_typed = group == "typed" and (looks_typed(hit[group]) or is_rare_word(hit[group]))
+            if is_typed or group not in ("given", "typed") or (group == "given" and looks_given(hit[group])):
                 yield Span(*hit.span(group), kind)
     for hit in _SHOWN.finditer(text) if "$ " in text or "# " in text or "PS " in text or "❯" in text else ():
         value, shows = hit["value"], _SHOWS.match(hit["command"]) is not None
         named = shows or any(names_a_secret(word.strip("-")) for word in hit["command"].split())
-        if named and (shows or looks_typed(value)) and not is_variable(value):
+        if named and (shows or looks_typed(value) or looks_given(value)) and not is_variable(value):
             yield Span(*hit.span("value"), "secret")
+    for hit in _NOT_FOUND.finditer(text) if "command not found" in low else ():
+        value = hit[hit.lastgroup or 0]
+        if is_strong(value) or (is_rare_word(value) and has_digit(value) and value != value.lower()):
+            yield Span(*hit.span(hit.lastgroup or 0), "secret")
     for at, _ in places(low, words & _IN_PATHS):
         hit = _HOOK.match(text, at)
         if hit and looks_given(hit["value"]):

@@ -9,7 +9,7 @@ a logistic regression on the made-up forms of the tests against words of real tr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,6 @@ import msgspec
 
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.redaction.values import (
-    EVERYDAY,
     LEAST_CHARS,
     Present,
     Span,
@@ -25,6 +24,7 @@ from agentsignals.redaction.values import (
     has_mask,
     is_public,
     is_random,
+    is_rare,
     is_strong,
     is_variable,
     looks_chosen,
@@ -40,8 +40,6 @@ _TOKEN = deferred_pattern(rf"(?<!{_T})[^\s\"'`<>()\[\]{{}},;|\\0-9!@#$%^&*+?~]*+
 """A word with a digit or a sign."""
 _PLAIN = deferred_pattern(r"(?<![\w.$@/\\:+-])[A-Za-z](?:[A-Za-z]|[._-](?=[A-Za-z])){5,40}(?![\w(./\\@+-]|\s?[=:])")
 """A word without a digit or a sign, which may be a password where one is spoken of."""
-_PARTS_OF = deferred_pattern(r"[A-Z]?[a-z]+|[A-Z]+")
-"""The words that a name in camel case is made of."""
 _BOUND = deferred_pattern(r"([\w.-]+)[\"'`]?\s{0,3}[:=]{1,2}>?\s{0,3}[\"'`]?\Z")
 _PROSE_BEFORE = deferred_pattern(r"(?:\A|\s)(?!-)[^\W\d_]+\s\(?\Z|[(]\Z")
 _PROSE_AFTER = deferred_pattern(r"\s[^\W\d_]{2,}")
@@ -52,7 +50,9 @@ _HEAD = deferred_pattern(
 _TAIL = deferred_pattern(r"(?:\*\*|__|[.:?_=])+\Z")
 _HOST = deferred_pattern(r"@[\w.-]+(?:[:/].*)?\Z")
 """What stands before a value within its word, and after it."""
-_NO_VALUE = deferred_pattern(r"://|\*\*\*|\.\.\.|&\w+=|\A(?:toolu|msg|req|resp|call)_|\A(?i:arn|sha\d{1,3}|md5)[:-]")
+_NO_VALUE = deferred_pattern(
+    r"://|\*\*\*|\.\.\.|&\w+=|\A(?:toolu|msg|req|resp|call)_|\A(?i:arn|sha\d{1,3}|md5)[:-]|\A(?:Ctrl|Cmd|Alt|Shift|Meta)\+"
+)
 """What an address, an id or a masked value has in it, and no secret."""
 _MOST_CHARS = 63
 _LINE_CHARS = 160
@@ -142,15 +142,6 @@ def candidates(text: str, low: str, parts: Present) -> Iterator[Candidate]:
                     yield Candidate(first, last, *core[2])
 
 
-@lru_cache(maxsize=65536)
-def is_rare(value: str) -> bool:
-    """Return whether a word has a part that programs and traces hardly use, as names of things there do."""
-    if (value.count(".") > 1 and "_" in value) or is_variable(value) or EVERYDAY.fullmatch(value) or has_mask(value):
-        return False
-    parts = [part.lower() for part in _PARTS_OF.findall(value)]
-    return any(len(part) > 3 and part not in common() for part in parts) and not any(map(named, parts))
-
-
 def _is_value(text: str, start: int, end: int) -> bool:
     """Return whether a plain word may be what a name or a sentence gives: no part of a quoted text or of a sentence
     that goes on, no value of another name."""
@@ -163,13 +154,6 @@ def _is_value(text: str, start: int, end: int) -> bool:
     if _PROSE_BEFORE.search(before) and _PROSE_AFTER.match(after):
         return False
     return not before.strip() or any(map(named, _NAME.findall(before + after)))
-
-
-@cache
-def common() -> frozenset[str]:
-    """Words that programs and traces use: those that traces use often and Python's library, its packages or an English
-    dictionary also has, and names of well-known tools. No words of traces alone: they may be names of people."""
-    return frozenset(Path(__file__).with_name("common.txt").read_text("ascii").split())
 
 
 @lru_cache(maxsize=65536)

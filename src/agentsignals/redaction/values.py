@@ -14,7 +14,7 @@ import re
 from base64 import b64encode
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -145,10 +145,13 @@ Word = Literal["password", "secret", "token", "hint", "key"]
 
 _NO_VALUE = deferred_pattern(
     r"\[[A-Za-z_ ]+(?:\]|\Z)|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*(?:/|\Z)|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
-    r"|[a-z]{2}-[a-z]+-\d:\d{12}:|#[0-9a-fA-F]{3,8}\Z|process\.env|os\.environ|import\.meta|(?:file|env|fd|stdin|prompt):|(?:sha\d{1,3}|md5)[:-][0-9a-f]{16}"
+    r"|[a-z]{2}-[a-z]+-\d:\d{12}:|arn:|#[0-9a-fA-F]{3,8}\Z|[•●]"
+    r"|ENC\[|#\{|!(?:ref|vault|secret|env|sub)\b|ref\+|op://|\([a-z ]+\)\Z|\w+\[[A-Za-z, ]*\]\Z"
+    r"|process\.env|os\.environ|import\.meta|(?:file|env|fd|stdin|prompt):|@?(?:sha\d{1,3}|md5)[:-][0-9a-f]{16}"
+    r"|AAAA(?:[BC]3NzaC1|E2VjZ)"
 )
 _PLACEHOLDER = deferred_pattern(
-    r"x{4,}|X{4,}|\.\.\.|…|_{3,}|(?i:(?:your|my|the|an?|some|example|replace|insert|enter|put)[\W_]|change_?me|todo|placeholder|redacted|dummy|undefined)"
+    r"x{4,}|X{4,}|[\w-]*(?:x{8,}|X{8,}|EXAMPLE(?:KEY)?)\Z|\.\.\.|…|_{3,}|(?i:(?:your|my|the|an?|some|example|replace|insert|enter|put)[\W_]|change_?me|todo|placeholder|redacted|dummy|undefined)"
 )
 """Starts of placeholders. Random letters may begin so too."""
 _REFERENCE = deferred_pattern(r"[A-Za-z_$][\w$]{0,60}(?:(?:\.|\?\.|::|->)[A-Za-z_$][\w$]{0,60}){0,12}[!?]?")
@@ -158,12 +161,12 @@ _SPEAKING_RUN = 2
 """Letters and digits per change of kind: fewer are drawn, and have no words in them but by chance."""
 _PASS = deferred_pattern(r"(?i)pass\b")
 _PROSE = deferred_pattern(
-    r"(?i)\b(?:must|least|require\w*|invalid|incorrect|enter|your|characters?|please|not|the|is|wrong)\b"
+    r"(?i)\b(?:must|least|require\w*|invalid|incorrect|enter|your|characters?|please|not|is|wrong)\b|(?-i:\A[A-Z].*\bthe\b)"
 )
 _TYPES = frozenset(("string", "String", "number", "boolean", "unknown", "object", "Object", "optional", "Optional",
                     "SecretStr", "Option", "bytes", "required", "nullable", "binary", "hidden", "default", "undefined",
                     "VARCHAR", "varchar", "return", "logger", "expect", "function", "static", "public", "private",
-                    "enabled", "disabled", "rolling", "mandatory", "Any", "Text", "Buffer", "CharArray",
+                    "enabled", "disabled", "prompt", "rolling", "mandatory", "Any", "Text", "Buffer", "CharArray",
                     "readonly", "export", "import", "module", "values", "invalid", "missing", "expired"))  # fmt: skip
 OF_APP = deferred_pattern(r"[a-z]{4}(?: [a-z]{4}){3}")
 """A password that Google draws for a program."""
@@ -205,7 +208,7 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
     if _BLANK.search(value):
         is_told = quoted and word == "password" and not _has_its_words(value) and value[-1] not in " :"
         return is_told and (name[:1] == "-" or not _PROSE.search(value))
-    called = not quoted and "(" in value and _REFERENCE.match(value.partition("(")[0])
+    called = "(" in value and _REFERENCE.fullmatch(value.partition("(")[0]) and (not quoted or value[-1] in ")]")
     is_name = word == "password" and quoted and "/" not in value and not _FILE.fullmatch(value)
     if called or (not is_name and _is_path(value) and not is_random(value.rsplit("/", 1)[-1], 12)):
         return False
@@ -225,10 +228,11 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
     # Values without a digit are mostly code.
     if word == "token":
         return quoted and len(value) >= 20 and value.isalnum() and not (value.islower() or value[1:].islower())
-    if value in _TYPES or _speaks_of_it(value):
+    if value in _TYPES or value == "[]byte" or _speaks_of_it(value) or says_of_it(value):
         return False
     if quoted or name.replace("-", "_").isupper():
-        return value.count(".") < 1 + (word == "password") or not _REFERENCE.fullmatch(value)
+        is_reference = "." in value and _REFERENCE.fullmatch(value) is not None
+        return not is_reference or (word == "password" and is_rare(value))
     return word == "password" and ((value.isalpha() and value.islower()) or looks_typed(value))
 
 
@@ -292,6 +296,40 @@ def looks_chosen(value: str) -> bool:
     return signs > 0 and not is_word and not {*"/=,:"} & {*value} and not value.isalpha()
 
 
+_PARTS_OF = deferred_pattern(r"[A-Z]?[a-z]+|[A-Z]+")
+"""The words that a name in camel case is made of."""
+_WORDS_AND_NUMBER = deferred_pattern(r"[A-Za-z]{3,}(?:[._-][A-Za-z]+)*(?P<number>(?:[._-]?\d{1,4})?)")
+
+
+@lru_cache(maxsize=65536)
+def is_rare(value: str, least: int = 4) -> bool:
+    """Return whether a word has a part of so many letters that programs and traces hardly use, as names there do."""
+    if (value.count(".") > 1 and "_" in value) or is_variable(value) or EVERYDAY.fullmatch(value) or has_mask(value):
+        return False
+    if says_of_it(value):
+        return False
+    parts = [part.lower() for part in _PARTS_OF.findall(value)]
+    return any(len(part) >= least and part not in common() for part in parts) and not any(map(named, parts))
+
+
+def says_of_it(value: str) -> bool:
+    """Return whether a word says of a password that it is wrong, required or changed, in any language of the table."""
+    return value.isalpha() and value.lower().startswith(_SAYS)
+
+
+def is_rare_word(value: str) -> bool:
+    """Return whether a value is words joined by signs, with a number at most, of which programs hardly use one."""
+    words = _WORDS_AND_NUMBER.fullmatch(value)
+    return words is not None and is_rare(value[: words.start("number")], 5)
+
+
+@cache
+def common() -> frozenset[str]:
+    """Words that programs and traces use: those that traces use often and Python's library, its packages or an English
+    dictionary also has, and names of well-known tools. No words of traces alone: they may be names of people."""
+    return frozenset(Path(__file__).with_name("common.txt").read_text("ascii").split())
+
+
 _STEP = deferred_pattern(r"[a-z]+[-_.]\d{1,2}|[a-z]{2,}-[a-z]+\.\d{1,2}|(?:[A-Za-z]+-){1,2}\d+\.\d+")
 """A part of a plan: `step-06`, `Story-6.3`, `av-vwa.15`."""
 _CALLED = deferred_pattern(r"[a-z_$][\w$.]*[!?]")
@@ -314,7 +352,7 @@ def looks_typed(value: str) -> bool:
     )
     return (
         not is_other
-        and _TYPED.fullmatch(value) is not None
+        and (_TYPED.fullmatch(value) is not None or (value[-1:].isdigit() and is_rare_word(value)))
         and not _speaks_of_it(value)
         and not _CALLED.fullmatch(value)
     )
@@ -453,6 +491,8 @@ def _looks_random(value: str) -> bool:
 class _Table(msgspec.Struct):
     """`words.json`; words are separated by blanks. JSON, since every run reads it."""
 
+    says: str
+    """Beginnings of words that say of a password that it is wrong, required, forgotten or changed."""
     passwords: dict[str, str]
     """Words for a password by language, besides the English ones. Of several words (mot de passe) the one that tells.
     They may have an ending. Words of scripts without blanks are among the stems."""
@@ -481,6 +521,7 @@ class _Table(msgspec.Struct):
 
 _TABLE = msgspec.json.decode(Path(__file__).with_name("words.json").read_bytes(), type=_Table)
 _PASSWORDS = frozenset(word for words in _TABLE.passwords.values() for word in words.split())
+_SAYS = tuple(_TABLE.says.split())
 _INFLECTED = tuple(word for word in _PASSWORDS if len(word) > len("sandi"))
 _STEMS = tuple((stem, word) for word, stems in _TABLE.stems.items() for stem in stems.split())
 _NAME_WORDS = {name: word for word, names in _TABLE.words.items() for name in names.split()}

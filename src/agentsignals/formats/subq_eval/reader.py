@@ -197,6 +197,8 @@ def _of_history(
         if run_id is None:
             continue
         below = [root for root, run in trials.items() if run == run_id or (run is None and run_id in root.split("/"))]
+        # Another person's run may have the same name: a history tells of those that lie with it.
+        below = [root for root in below if root.startswith(source.folder)] or below
         if not below and (len(rows) == 1 or run_id in source.folder.split("/")):
             below = [source.folder]
         elif not below and not trials:
