@@ -186,7 +186,7 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
                 word = attached or given
                 may_be = (
                     len(word) >= 3
-                    and (not _NUMBERS.match(word) or _PASSWORD_OF_DIGITS.match(word))
+                    and (not _NUMBERS.match(word) or _PASSWORD_OF_DIGITS.match(word) is not None)
                     and word[0] not in "({[$<"
                     and "(" not in word
                 )
