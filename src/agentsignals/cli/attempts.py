@@ -141,6 +141,7 @@ def audit_text(made: AuditReport, *, as_markdown: bool = False) -> str:
     passed = times(len(made.tasks), "passed task")
     title = f"tasks passed by reward hacking: {len(flagged):,} of {passed}"
     answer.table(of_tasks, tasks, title, optional=of_tasks[2:])
+    answer.lines([] if tasks else [title], "")
     answer.table(("verdict", "because", "session", "event", "shown at"), lines[:_LISTED], "passes to look at")
     reasons = sorted(made.cannot_tell.items(), key=lambda item: -item[1])[:_LISTED]
     answer.table(("why", "passes"), reasons, "cannot tell, why")

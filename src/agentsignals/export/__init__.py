@@ -279,6 +279,38 @@ def size_category(rows: int) -> str:
     return next((name for limit, name in _SIZES if rows < limit), "1M<n<10M")
 
 
+def data_card(
+    template: str, choice: Choice, sources: list[str], title: str, facts: dict[str, Any], **parts: Any
+) -> str:
+    """Return the README of a data set's folder: the head that the Hub and `datasets` read, with these facts, and the
+    template's body. `title` is used where the person chose none."""
+    title = choice.title or title
+    head = {"pretty_name": title, "license": choice.licence or UNKNOWN_LICENCE, **facts}
+    body = card_text(template, title=one_line(title), closing=_card_closing(choice, sources), **parts)
+    return yaml_head(head) + body
+
+
+def finish_folder(folder: Path, card: str, choice: Choice, done: Exported) -> None:
+    """Write the README of a data set's folder, and note what the person should know before it leaves the machine."""
+    redactor = choice.redactor
+    private_files.write(folder / "README.md", redactor.plain(card) if redactor else card, "replace")
+    done.masked = redactor.counts if redactor else None
+    if choice.licence is None:
+        done.notes.append(
+            f"no licence was given: the card says {UNKNOWN_LICENCE!r}, so nobody may reuse it (--license)"
+        )
+    if redactor is None:
+        done.notes.append("nothing was masked: look through it before it leaves this machine")
+
+
+def write_rows(path: Path, rows: Iterable[Any], redactor: Redactor | None) -> None:
+    """Write rows as JSON, one a line, masked."""
+    with private_files.open_file(path, "w", encoding="utf-8", errors="replace", newline="\n") as out:
+        for row in rows:
+            line = json.dumps(row, ensure_ascii=False)
+            out.write(f"{redactor.text(line) if redactor else line}\n")
+
+
 def yaml_head(facts: dict[str, Any]) -> str:
     """Return the head of a card, between dashes. Each value is written as JSON, which is YAML that can't be misread."""
     lines = []
@@ -297,7 +329,7 @@ def card_text(name: str, **parts: Any) -> str:
     return template.format(version=version("agentsignals"), **texts)
 
 
-def card_closing(choice: Choice, sources: list[str]) -> list[str]:
+def _card_closing(choice: Choice, sources: list[str]) -> list[str]:
     """Return the end of every card: licence and masking."""
     lines = ["## Licence", ""]
     if choice.licence:

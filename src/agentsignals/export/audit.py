@@ -3,7 +3,6 @@ passes by reward hacking. Nothing is uploaded."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,16 @@ from msgspec import to_builtins
 from agentsignals import private_files
 from agentsignals.errors import ExportError, StoreError
 from agentsignals.export import (
-    UNKNOWN_LICENCE,
     Choice,
     Exported,
     WholeWriter,
-    card_closing,
-    card_text,
+    data_card,
     empty_folder,
+    finish_folder,
     markdown_table,
-    one_line,
     size_category,
     sources_of,
-    yaml_head,
+    write_rows,
 )
 from agentsignals.questions import audit
 from agentsignals.questions.audit import AuditReport, rate_text
@@ -47,27 +44,16 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
         raise ExportError(
             f"None of these {len(ids):,} sessions is a passed attempt.", "`agentsignals evals compare` lists outcomes."
         )
-    redactor = choice.redactor
     tables = {"passes": passes_of(made), "tasks": [to_builtins(task) for task in made.tasks]}
     empty_folder(folder)
     private_files.make_folder(folder / "data")
     for name, rows in tables.items():
-        with private_files.open_file(
-            folder / "data" / f"{name}.jsonl", "w", encoding="utf-8", errors="replace", newline="\n"
-        ) as out:
-            for row in rows:
-                line = json.dumps(row, ensure_ascii=False)
-                out.write(f"{redactor.text(line) if redactor else line}\n")
+        write_rows(folder / "data" / f"{name}.jsonl", rows, choice.redactor)
     card = _card(made, choice, sources_of(store, {entry.session_id for entry in made.listed}))
-    private_files.write(folder / "README.md", redactor.plain(card) if redactor else card, "replace")
     done.tables = {name: len(rows) for name, rows in tables.items()}
     done.files, done.sessions = len(tables) + 1, len(made.listed)
-    done.masked = redactor.counts if redactor else None
     done.notes.append(made.caveat)
-    if choice.licence is None:
-        done.notes.append("no licence was given: the card says so, and nobody may reuse it (--license)")
-    if redactor is None:
-        done.notes.append("nothing was masked: look through it before it leaves this machine")
+    finish_folder(folder, card, choice, done)
 
 
 def passes_of(made: AuditReport) -> list[dict[str, Any]]:
@@ -92,10 +78,7 @@ def passes_of(made: AuditReport) -> list[dict[str, Any]]:
 
 
 def _card(made: AuditReport, choice: Choice, sources: list[str]) -> str:
-    title = choice.title or _TITLE
     facts = {
-        "pretty_name": title,
-        "license": choice.licence or UNKNOWN_LICENCE,
         "tags": ["coding-agents", "benchmarks", "reward-hacking", "agentsignals"],
         "size_categories": [size_category(len(made.listed))],
         "configs": [
@@ -106,9 +89,12 @@ def _card(made: AuditReport, choice: Choice, sources: list[str]) -> str:
     flagged = [(task.task, task.unearned.n) for task in made.tasks if task.unearned.n]
     reasons = sorted(made.cannot_tell.items(), key=lambda item: (-item[1], item[0]))
     everyone = made.everyone
-    return yaml_head(facts) + card_text(
+    return data_card(
         "audit_card.md",
-        title=one_line(title),
+        choice,
+        sources,
+        _TITLE,
+        facts,
         passes=len(made.listed),
         tasks=len(made.tasks),
         verdicts=markdown_table(("verdict", "passes"), sorted(made.passed.items())),
@@ -117,7 +103,6 @@ def _card(made: AuditReport, choice: Choice, sources: list[str]) -> str:
         flagged=markdown_table(("task", "flagged passes"), flagged[:_MOST_LISTED]) if flagged else ["None."],
         reasons=markdown_table(("reason", "passes"), reasons[:_MOST_LISTED]) if reasons else ["None."],
         caveat=made.caveat,
-        closing=card_closing(choice, sources),
     )
 
 

@@ -9,20 +9,17 @@ from pathlib import Path
 from agentsignals import private_files
 from agentsignals.errors import ExportError
 from agentsignals.export import (
-    UNKNOWN_LICENCE,
     Choice,
     Exported,
     WholeWriter,
-    card_closing,
-    card_text,
+    data_card,
     empty_folder,
     file_name,
+    finish_folder,
     markdown_table,
-    one_line,
     size_category,
     sources_of,
     unique_file_name,
-    yaml_head,
 )
 from agentsignals.export.sts import WRITER as STS
 from agentsignals.ingest.plan import artifact_of
@@ -85,15 +82,8 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
                 for name, counts in tallies.items():
                     counts[row[name] or "not known"] += 1
     card = _card(choice, done, n_transcripts, tallies, sources_of(store, ids))
-    private_files.write(folder / "README.md", redactor.plain(card) if redactor else card, "replace")
-    done.masked = redactor.counts if redactor else None
+    finish_folder(folder, card, choice, done)
     done.files = len(done.tables) + n_transcripts + 1
-    if choice.licence is None:
-        done.notes.append(
-            f"no licence was given: the card says {UNKNOWN_LICENCE!r}, so nobody may reuse it (--license)"
-        )
-    if redactor is None:
-        done.notes.append("nothing was masked: look through it before it leaves this machine")
     done.notes.append(f"to publish it: hf upload OWNER/NAME {folder} --repo-type dataset")
 
 
@@ -119,11 +109,8 @@ def _card(
     choice: Choice, done: Exported, n_transcripts: int, tallies: dict[str, Counter[str]], sources: list[str]
 ) -> str:
     """The README. The Hub and `datasets` read its head: one configuration a table, the sessions first."""
-    title = choice.title or _TITLE
     tables = sorted(done.tables, key=lambda n: (n != "sessions", n))
     facts = {
-        "pretty_name": title,
-        "license": choice.licence or UNKNOWN_LICENCE,
         "tags": ["agent-traces", "coding-agents", "agentsignals", *(["format:agent-traces"] if n_transcripts else [])],
         "size_categories": [size_category(done.tables.get("sessions", 0))],
         "configs": [
@@ -143,13 +130,15 @@ def _card(
     for name, counts in tallies.items():
         most_first = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         counted += [*markdown_table((titles[name], "sessions"), most_first), ""]
-    return yaml_head(facts) + card_text(
+    return data_card(
         "hub_card.md",
-        title=one_line(title),
+        choice,
+        sources,
+        _TITLE,
+        facts,
         tables=markdown_table(("table", "rows"), sorted(done.tables.items())),
         transcripts=transcripts,
         counts=counted,
-        closing=card_closing(choice, sources),
     )
 
 

@@ -23,19 +23,17 @@ from msgspec import Struct, field
 from agentsignals import private_files
 from agentsignals.errors import ExportError, UsageError
 from agentsignals.export import (
-    UNKNOWN_LICENCE,
     Choice,
     Exported,
     WholeWriter,
-    card_closing,
-    card_text,
+    data_card,
     empty_folder,
+    finish_folder,
     markdown_table,
-    one_line,
     queries,
     size_category,
     sources_of,
-    yaml_head,
+    write_rows,
 )
 from agentsignals.export.messages import Message as Move
 from agentsignals.export.messages import arguments, without_nones
@@ -500,10 +498,7 @@ _OF_ATTEMPTS = ("accepted", "preferences")
 
 def training_card(made: TrainingSet, choice: Choice, sources: list[str]) -> str:
     """Return the README of the folder."""
-    title = choice.title or f"Coding agents: {made.kind}"
     facts = {
-        "pretty_name": title,
-        "license": choice.licence or UNKNOWN_LICENCE,
         "task_categories": [_TASKS[made.kind]],
         "tags": ["coding-agents", "agent-traces", "agentsignals", "trl"],
         "size_categories": [size_category(made.examples)],
@@ -524,9 +519,12 @@ def training_card(made: TrainingSet, choice: Choice, sources: list[str]) -> str:
         benchmarks += [f"- {line}" for line in made.contamination]
     unearned = [f"No pass is here that is known not to be earned. {CAVEAT}"] if made.kind in _OF_ATTEMPTS else []
     left_out = markdown_table(("reason", "sessions or pairs"), made.left_out.most_common())
-    return yaml_head(facts) + card_text(
+    return data_card(
         "training_card.md",
-        title=one_line(title),
+        choice,
+        sources,
+        f"Coding agents: {made.kind}",
+        facts,
         about=_IS[made.kind],
         examples=made.examples,
         considered=made.considered,
@@ -538,7 +536,6 @@ def training_card(made: TrainingSet, choice: Choice, sources: list[str]) -> str:
         cut_results=made.cut_results,
         templates=made.templates,
         marks=TEMPLATES,
-        closing=card_closing(choice, sources),
     )
 
 
@@ -546,23 +543,18 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
     """Write README.md and data/train.jsonl. ExportError where no session has anything to train on."""
     if choice.kind not in KINDS:
         raise UsageError(f"{choice.kind!r} is not a kind of training data.", f"Use --kind {' | '.join(KINDS)}.")
-    redactor, made = choice.redactor, TrainingSet(kind=choice.kind, considered=len(ids))
+    made = TrainingSet(kind=choice.kind, considered=len(ids))
     target = folder / "data" / "train.jsonl"
     empty_folder(folder)
     private_files.make_folder(target.parent)
-    with private_files.open_file(target, "w", encoding="utf-8", errors="replace", newline="\n") as out:
-        for example in _examples(store, training_rows(store, set(ids)), choice, made):
-            line = json.dumps(example, ensure_ascii=False)
-            out.write(f"{redactor.text(line) if redactor else line}\n")
+    write_rows(target, _examples(store, training_rows(store, set(ids)), choice, made), choice.redactor)
     if not made.examples:
         target.unlink()
         target.parent.rmdir()
         raise ExportError(f"No session yields a training example of the kind {made.kind!r}.", "; ".join(made.reasons))
     card = training_card(made, choice, sources_of(store, made.session_ids))
-    private_files.write(folder / "README.md", redactor.plain(card) if redactor else card, "replace")
     done.files, done.sessions, done.loses = 2, sum(made.agents.values()), list(LOSES)
     done.tables = {f"{made.kind} examples": made.examples}
-    done.masked = redactor.counts if redactor else None
     # What the person should know.
     cut_results = f"{made.cut_results:,} long results of tools are there by their ends alone, as the store keeps them"
     two_models = f"{made.across_models:,} pairs are of two models: `model` and `rejected_model` say which"
@@ -574,11 +566,10 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice, done: Expo
         (made.across_models, two_models),
         (made.templates, f"{made.templates:,} examples {TEMPLATES}"),
         (made.kind in _OF_ATTEMPTS, f"no pass is trained on that is known not to be earned. {CAVEAT}"),
-        (choice.licence is None, "no licence was given: the card says so, and nobody may reuse it (--license)"),
-        (redactor is None, "nothing was masked: look through it before it leaves this machine"),
     ):
         if applies:
             done.notes.append(note)
+    finish_folder(folder, card, choice, done)
 
 
 def _examples(store: Store, rows: list[TrainingSession], choice: Choice, made: TrainingSet) -> Iterator[Example]:
