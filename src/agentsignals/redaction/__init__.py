@@ -13,6 +13,7 @@ import secrets
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 from unicodedata import normalize
 
@@ -87,9 +88,12 @@ def _found(text: str, depth: int, known: KnownSecrets, *, named: bool) -> list[S
     if named:
         parts = present(low)
         hits += keys.logins(text, low, parts.texts)
-        hits += fields.secrets(text, low, parts)
-        hits += commands.secrets(text, low, parts.commands)
-        hits += scored.secrets(text, low, parts)
+        judged = chain(
+            fields.secrets(text, low, parts),
+            commands.secrets(text, low, parts.commands),
+            scored.secrets(text, low, parts),
+        )
+        hits += (span for span in judged if not values.is_public_at(text, span.start, span.end))
         hits += personal.spans(text, low, raw)
     numbered: list[tuple[int, int]] = []
     in_code: list[Span] = []

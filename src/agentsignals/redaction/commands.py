@@ -8,7 +8,6 @@ A line of prose is read the same way; the look of a value decides there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from agentsignals.model.lazy import deferred_pattern
@@ -138,10 +137,10 @@ _FED_CHARS = 10
 _HEREDOC = deferred_pattern(r"<<-?\s*[\"']?([A-Za-z_]\w*)[\"']?")
 
 
-def secrets(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
-    """Yield secrets in the commands of a text. `low`: the text in lower case; `parts`: the parts of commands that take
+def secrets(text: str, low: str, parts: frozenset[str]) -> list[Span]:
+    """Return secrets in the commands of a text. `low`: the text in lower case; `parts`: the parts of commands that take
     a secret which it contains."""
-    done = 0
+    done, spans = 0, list[Span]()
     for at in _signs(text, low, parts):
         if at < done:
             continue
@@ -155,8 +154,9 @@ def secrets(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
                 continue
             begin = line.find(value) if len(value) >= LEAST_CHARS else -1
             while begin >= 0:
-                yield Span(start + begin, start + begin + len(value), "login")
+                spans.append(Span(start + begin, start + begin + len(value), "login"))
                 begin = line.find(value, begin + len(value))
+    return spans
 
 
 def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
@@ -391,7 +391,8 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             is_kept = any(word in ("put", "set") for word in words[:5]) and len(positional) > 1
             takes_typed = takes_typed or (taker < 0 and not stores) or (stores and is_kept)
             takes_typed = (takes_typed or (kind is not None and (len(positional) > 1 or has_mail))) and not is_prose
-            ends = taker >= 0 and len(positional) > 1 and _GIVES_LAST.search(words[taker]) is not None
+            is_paired = len(positional) > 1 or words[taker] == "htpasswd"  # whose user may follow its options
+            ends = taker >= 0 and is_paired and _GIVES_LAST.search(words[taker]) is not None
             ends = ends and ("htpasswd" not in words[taker] or any("b" in option for option in options))
             if ends and last and len(last) >= LEAST_CHARS and "/" not in last and not is_variable(last):
                 found[last] = None

@@ -20,9 +20,11 @@ from agentsignals.redaction.values import (
     Span,
     Word,
     alternates,
+    common,
     has_digit,
     is_known,
     is_mixed,
+    is_public,
     is_random,
     is_rare_word,
     is_secret,
@@ -58,7 +60,7 @@ _JOINT = deferred_pattern(
     r"(?P<op>(?:\|\||\?\?|[:?+])?=(?!>)=?|=>|->|<-|:|(?:\|\||\?\?|or|[{])(?=[ ][\"'])|\|"
     rf"|{_ATTRIBUTES}>|,|{_COPULA}|(?=[ \t]))[*]{{0,3}}"
     rf"(?P<gap>[ \t]{{0,24}}(?:(?:[>|][-+]?)?{_LINE_END}[ \t+|#-]{{0,40}})?)(?:\[[\w ]{{0,20}}hidden\][ ])?[*(]{{0,3}}"
-    rf"(?:!!?\w+[ ])?{_WRAPPED}(?:[bBrRfFuUN$]{{1,2}}(?=\\{{0,4}}[\"'`]))?(?=[^\s])"
+    rf"(?:!!?\w+[ ])?{_WRAPPED}(?:[bBrRfFuUN$@]{{1,2}}(?=\\{{0,4}}[\"'`]))?(?=[^\s])"
 )
 """What joins a name to a value."""
 _GIVEN_WITH = deferred_pattern(r"\b(?:with|using|and|by|use|trying) (?:(?:the|my|this) )?\Z")
@@ -101,6 +103,7 @@ _ENDS = deferred_pattern(
     r"[.,;!?)\"']*(?:\s*(?:\Z|\n)|\s(?=[,(–—-]|(?:for|on|to|at|in|and|then|please|für|pour|para|per|i|y|et|und)\s))|,\s"
 )
 """Behind a value that a sentence gives."""
+_ALL_PROSE = deferred_pattern(r"(?: [a-z]{2,}){3}")
 _LONG_WORD = 12
 """Letters from which on a word that others follow may be several joined, as a password is."""
 _TEMPLATE = deferred_pattern(r"\{\{[^{}]*\Z")
@@ -138,6 +141,8 @@ _COOKIE_CHARS = 8
 _JAR = deferred_pattern(r"(?i:cookies?)[\s:,=({\[\"'`\\]{1,6}(?=[\w.-]{1,60}[\\\"'`]{0,4}\s?[=:])")
 _SESSION = deferred_pattern(r"(?i)^[\w.-]*(?:sess|sid|auth|token|jwt|login)")
 _COOKIE_PAIR = deferred_pattern(r"[\w.-]{1,60}[\\\"'`]{0,4}\s?[=:]\s?[\\\"'`]{0,4}(?P<value>[^\s\"'`;,\\&})]{6,4000})")
+_LOGIN_FIELD = deferred_pattern(r"\s{0,3}[:=]\s{0,3}[\"'](?P<value>[\w-]{20,200})[\"']")
+"""A login that is a key, as analysers of code take it."""
 _HEADERS = (("authorization", _HEADER), ("bearer", _BEARER))
 
 
@@ -195,6 +200,10 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
                     yield Span(*pair.span("value"), "secret")
     for at, end in places(low, parts.logins):
         yield from _in_sentence(text, end)
+        if given := _LOGIN_FIELD.match(text, end):
+            value = given["value"]
+            if (is_random(value, 20) and not is_public(value)) or _HEX_KEY.fullmatch(value):
+                yield Span(*given.span("value"), "secret")
         before = _PAIR_BEFORE.search(text, max(0, at - _SAID_CHARS), at)
         if before and (looks_typed if ":" in before[0] else looks_chosen)(before["value"]):
             yield Span(*before.span("value"), "secret")
@@ -293,7 +302,8 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
     if is_given and not quoted and not speaks_of_other(name):
         return Span(first, last, "secret")
     is_short = value.isalpha() and len(value) < _LONG_WORD
-    if not quoted and op != "=" and is_short and not is_option and _GOES_ON.match(text, last):  # prose
+    is_common = is_short and not (is_option and (value not in common() or not _ALL_PROSE.match(text, last)))
+    if not quoted and op != "=" and is_common and _GOES_ON.match(text, last):  # prose
         return None
     if quoted and " " in value and any(map(named, value.split())):  # what a person shall enter
         return None
@@ -408,6 +418,7 @@ _BELOW = deferred_pattern(
 """The line below a sentence that ends in a colon."""
 _GIVES = frozenset((*"/:=→—–«“„s", *_COPULAS.split(), "from", "with", "and", "still", "now", "just", "は", "是"))
 _USER_AND = deferred_pattern(r"[A-Za-z][\w.@-]*(?::|/(?!.*/))(.+)")
+_ITS = deferred_pattern(r"[^.\n]{0,60}?\b(?:it['’]?s|it is)\s(?P<value>[A-Za-z][\w.-]{5,40})(?=[\s,;)]|\.?\Z)")
 _USER_AND_WORD = deferred_pattern(
     r"(?:\s(?:are|is|were))?[\s:=]{1,3}[A-Za-z][\w.@-]{0,40}(?::|\s/\s)(?P<value>[A-Za-z][\w.-]{5,40})(?=[\s,;)]|\.?\Z)"
 )
@@ -437,7 +448,8 @@ def _in_sentence(text: str, at: int, least: int = LEAST_CHARS, *, is_password: b
         if looks_drawn(value) or looks_given(value):
             yield Span(*below.span("value"), "secret")
         return
-    if (pair := _USER_AND_WORD.match(text, at, end)) and is_rare_word(pair["value"]):
+    pair = _USER_AND_WORD.match(text, at, end) or (_ITS.match(text, at, end) if is_password else None)
+    if pair and is_rare_word(pair["value"]):
         yield Span(*pair.span("value"), "secret")
         return
     if not _MIXES.search(text, at, end):
@@ -629,6 +641,7 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
         not is_aligned or is_ruled or text[start:end].isupper() or _OF_USERS.search(head) is not None
     )
     is_plain = word == "password" and sign in "|│"  # in such a column a password may be a word
+    is_plain_name = text[start:end].islower() or text[start:end].istitle()
     at = head_end + 1
     for _ in range(_MOST_ROWS):
         line_end = text.find("\n", at)
@@ -650,7 +663,11 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
                 looks_given(value)
                 or (
                     sure
-                    and (looks_typed(value) or is_rare_word(value) or (is_plain and _WORD_OF_CASES.fullmatch(value)))
+                    and (
+                        looks_typed(value)
+                        or (is_plain_name and not value.isupper() and is_rare_word(value))
+                        or (is_plain and _WORD_OF_CASES.fullmatch(value))
+                    )
                 )
                 if sure or word == "token"
                 else looks_drawn(value)

@@ -25,6 +25,7 @@ from agentsignals.redaction.values import (
     has_digit,
     is_known,
     is_mixed,
+    is_public_at,
     is_random,
     is_rare_word,
     is_strong,
@@ -368,6 +369,7 @@ def _run_end(text: str, at: int) -> int:
 
 
 _LOGIN = deferred_pattern(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}={0,2}(?=@)")
+_OF_DOCUMENTS = deferred_pattern(r"(?i)user(?:name)?:(?:pass(?:word|wd)?|pwd)")
 _VARIABLE = deferred_pattern(r"(?:\A|:)(?:\$?\{|\$\(|\$[A-Z_]+\Z|\[)")
 _BASIC = deferred_pattern(r"(?i:basic) (?P<value>[A-Za-z0-9+/]{8,400}={0,2})")
 _AUTH = deferred_pattern(
@@ -486,11 +488,12 @@ _PIN = deferred_pattern(
     r"(?:\bPIN|(?<![A-Za-z])pin|Pin|(?i:passcode|\botp|\bpuk"
     r"|\b(?:verification|confirmation|security|one-time|login|access|2fa|sms|auth\w*|alarm|door|gate|unlock)"
     r"[ _-](?:code|pin)))\b"
-    r"(?:[^.\n]{0,40}?(?:\b(?:is|ist|lautet|es|est|to|jest|je)|[:=éè]|(?i:pin|puk|code))|(?=\s))\s?[\"'#]?(?P<value>\d{4,8})\b"
+    r"(?:[^.\n]{0,40}?(?:\b(?:is|ist|lautet|es|est|to|jest|je)|[:=éè]|(?i:pin|puk|code))|(?=\s))\s?[\"'#]?"
+    r"(?P<value>\d{4,8}|(?!\d{4}-\d\d-\d\d)\d{2,4}(?:-\d{2,4}){1,2})\b"
 )
 _CODES = deferred_pattern(
     r"(?i:(?:backup|recovery|rescue|scratch)[ _-]?codes?)(?:[\"']?:?|[^:\n]{0,40}:)\s[\s*-]{0,8}"
-    r"(?P<value>(?:[\"']?(?:\d{4} \d{4}|(?=[a-z-]*\d)[\w-]{6,20})[\"']?[\s,*-]{0,6}){1,20})"
+    r"(?P<value>(?:[\"']?(?:\d{4} \d{4}|(?=[a-z-]*\d)[\w-]{6,20})[\"']?(?: \(\w{1,12}\))?[\s,*-]{0,6}){1,20})"
 )
 """Logins of point-to-point links, of FTP and of mail; codes for a lost device."""
 _CHARACTERS = deferred_pattern(r"[\"'](?P<typed>[^\"'\n]{6,200})[\"']\.toCharArray\(\)")
@@ -498,6 +501,7 @@ _CHARACTERS = deferred_pattern(r"[\"'](?P<typed>[^\"'\n]{6,200})[\"']\.toCharArr
 _IN_PATHS = frozenset(("hook", "reset", "invit", "activat", "confirm", "verif", "magic", "rtmp"))
 _HOOK = deferred_pattern(
     r"(?i:hooks?|(?:reset|invit|activat|confirm|verif|magic)[\w-]{0,20}|rtmps?:/)[./](?:[\w.-]{1,60}/){0,6}(?P<value>[A-Za-z0-9]{16,64})\b"
+    r"|rtmps?://(?:[\w.-]{1,60}/){1,6}(?P<stream>[\w-]{16,64})(?![\w/-])"
 )
 _WAY_IN = deferred_pattern(r"(?i)(?:reset|confirm|verif|invit|magic|activat|unsubscri)[^\s\"']*\Z")
 """An address whose parameters let somebody in."""
@@ -566,6 +570,7 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
         login = _LOGIN.match(text, at + 3)
         password = login[0].partition(":")[2] if login else ""
         is_placeholder = password.isupper() and password.isalpha() and names_a_secret(password) is not None
+        is_placeholder = is_placeholder or (login is not None and _OF_DOCUMENTS.fullmatch(login[0]) is not None)
         is_placeholder = is_placeholder or (password != "" and not password.strip("*•"))
         if login and not _VARIABLE.search(login[0]) and not is_placeholder:
             yield Span(login.start(), login.end(), "login")
@@ -632,7 +637,8 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
     for hit in _SHOWN.finditer(text) if "$ " in text or "# " in text or "PS " in text or "❯" in text else ():
         value, shows = hit["value"], _SHOWS.match(hit["command"]) is not None
         named = shows or any(names_a_secret(word.strip("-")) for word in hit["command"].split())
-        if named and (shows or looks_typed(value) or looks_given(value)) and not is_variable(value):
+        given = looks_typed(value) or (looks_given(value) and not is_public_at(text, *hit.span("value")))
+        if named and (shows or given) and not is_variable(value):
             yield Span(*hit.span("value"), "secret")
     for hit in _NOT_FOUND.finditer(text) if "command not found" in low else ():
         value = hit[hit.lastgroup or 0]
@@ -640,8 +646,9 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
             yield Span(*hit.span(hit.lastgroup or 0), "secret")
     for at, _ in places(low, words & _IN_PATHS):
         hit = _HOOK.match(text, at)
-        if hit and looks_given(hit["value"]):
-            yield Span(*hit.span("value"), "secret")
+        group = hit.lastgroup or 0 if hit else 0
+        if hit and looks_given(hit[group]):
+            yield Span(*hit.span(group), "secret")
     if "=" in text and ("://" in text or "?" in text):
         for hit in _QUERY.finditer(text):
             value = hit["value"]

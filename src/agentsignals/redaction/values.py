@@ -146,7 +146,8 @@ Word = Literal["password", "secret", "token", "hint", "key"]
 _NO_VALUE = deferred_pattern(
     r"\[[A-Za-z_ ]+(?:\]|\Z)|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*(?:/|\Z)|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
     r"|[a-z]{2}-[a-z]+-\d:\d{12}:|arn:|#[0-9a-fA-F]{3,8}\Z|[•●]"
-    r"|ENC\[|#\{|!(?:ref|vault|secret|env|sub)\b|ref\+|op://|\([a-z ]+\)\Z|\w+\[[A-Za-z, ]*\]\Z"
+    r"|ENC\[|#\{|!(?:ref|vault|secret|env|sub)\b|ref\+|op://|\([a-z ]+\)\Z"
+    r"|[A-Za-z_][\w.]*\[(?:[A-Za-z, ]*|\d{1,2})\]?\Z"
     r"|process\.env|os\.environ|import\.meta|(?:file|env|fd|stdin|prompt):|@?(?:sha\d{1,3}|md5)[:-][0-9a-f]{16}"
     r"|AAAA(?:[BC]3NzaC1|E2VjZ)"
 )
@@ -167,7 +168,8 @@ _TYPES = frozenset(("string", "String", "number", "boolean", "unknown", "object"
                     "SecretStr", "Option", "bytes", "required", "nullable", "binary", "hidden", "default", "undefined",
                     "VARCHAR", "varchar", "return", "logger", "expect", "function", "static", "public", "private",
                     "enabled", "disabled", "prompt", "rolling", "mandatory", "Any", "Text", "Buffer", "CharArray",
-                    "readonly", "export", "import", "module", "values", "invalid", "missing", "expired"))  # fmt: skip
+                    "readonly", "export", "import", "module", "values", "invalid", "missing", "expired", "username",
+                    "integer"))  # fmt: skip
 OF_APP = deferred_pattern(r"[a-z]{4}(?: [a-z]{4}){3}")
 """A password that Google draws for a program."""
 _UUID = deferred_pattern(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -223,7 +225,8 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
         if value.isdigit():
             return False
         if not quoted and _REFERENCE.fullmatch(value) and ("." in value or _speaks_of_it(value)):
-            return looks_drawn(value) or any(is_random(part, 12) for part in value.split("."))
+            is_word = word == "password" and is_rare(value)
+            return is_word or looks_drawn(value) or any(is_random(part, 12) for part in value.split("."))
         return quoted or word in ("password", "secret") or name.isupper() or is_random(value, 8)
     # Values without a digit are mostly code.
     if word == "token":
@@ -253,7 +256,7 @@ def is_random(value: str, least: int) -> bool:
 _CONSTANT = deferred_pattern(r"[A-Z]{2,}(?:_[A-Z]+)*_?\d{1,2}")
 _NUMBERED = deferred_pattern(r"(?:[A-Z]?[a-z]+|[A-Z]+)[_.-]?\d{1,2}")
 _ALGORITHM = deferred_pattern(
-    r"(?i:(?:hmac|rsa|rsassa|pkcs|es|ps|hs|sha|aes|md|pbkdf|bcrypt|argon|ed|blake|utf|base|scram|win|arm|x|amd|node|python)"
+    r"(?i:(?:hmac|rsa|rsassa|pkcs|es|ps|hs|sha|aes|md|pbkdf|bcrypt|argon|ed|blake|utf|base|scram|chacha|poly|salsa|secp|win|arm|x|amd|node|python)"
     r"[_-]?){1,3}\d{1,4}(?:[_.-]?(?:[a-z]{1,6}|[A-Z]{1,6})?\d{0,3}){0,2}"
 )
 """Names of algorithms, platforms and runtimes, which mix letters and digits."""
@@ -271,6 +274,7 @@ _OPTION_NUMBER = deferred_pattern(
 )
 
 
+@lru_cache(maxsize=8192)
 def looks_chosen(value: str) -> bool:
     """Return whether a value looks like a password where one is expected: it mixes letters, digits or signs, and is no
     path, file, version, address, number, identifier or code."""
@@ -340,6 +344,7 @@ _TYPED = deferred_pattern(
 )
 
 
+@lru_cache(maxsize=8192)
 def looks_typed(value: str) -> bool:
     """Return whether a value may be a password where hardly another thing stands: words with digits or a sign."""
     if looks_chosen(value):
@@ -447,6 +452,68 @@ def alternates(value: str) -> bool:
         return False
     runs, words = _RUNS.findall(value), _WORDS.findall(value)
     return sum(map(len, words)) < _ALTERNATING_RUN * (len(runs) - len(words) + 1)
+
+
+# -- public by what stands around it ----------------------------------------------------------------------------------
+
+_RELEASE = (
+    r"(?:[-+._]?(?:a|b|rc|alpha|beta|dev|post|preview|canary|snapshot|final|next|build|alpine|slim|el|deb)[\w.-]*)?"
+)
+_NUMBERED_THING = deferred_pattern(
+    rf"(?i)(?:[a-z][\w./+-]*[-@=:])?[\^~<>=!v]{{0,3}}\d{{1,6}}(?:\.\d{{1,9}}){{1,4}}{_RELEASE}[.,]?|[a-z][\w./-]{{1,40}}:v?\d{{1,3}}"
+    r"|(?:\d:)?\d{1,6}\.\d{1,9}[\w.+~-]{0,20}|\d{4}-\d\d-\d\d[T ][\d:.]{5,12}Z?"
+    r"|(?-i:[A-Z]{2,6}-\d{1,6}[.,]?)|[\d.,]+[km]?/[\d.,]+[km]?"
+)
+"""Versions, packages and images with one, tickets, shares."""
+_DIGEST_CHARS = (32, 40, 56, 64, 96, 128)
+_OF_DIGESTS = deferred_pattern(
+    r"(?i)\b(?:md5|sha-?\d*|checksum|digest|commit|revision|rev|etag|image|container|blob|tree|layer|fingerprint|thumbprint"
+    r"|integrity|got|expected)\b|\b(?:git|docker|podman|nerdctl)\s[^\n]*\n\Z"
+)
+_PUBLIC_BEFORE = deferred_pattern(
+    r"(?i:(?:request|trace|span|correlation|host|event|build|run|job|device|order|object|resource|message|response|error)[\s_-]?id"
+    r"|public[\s_-]?key|sourcemappingurl)[\"'`]?\s{0,3}[:=]?\s{0,3}[\"'`]?\Z"
+    r"|\bclass(?:Name)?=[\"'][^\"'\n]*\Z|;base64,\Z|\|1\|[\w+/=|]*\Z"
+)
+"""Names of ids, of public keys, of classes of a page, and of pictures and fonts."""
+_PUBLIC_BEHIND = deferred_pattern(r"[\"']?\s(?:created|deleted|configured|unchanged|patched|not found)\b")
+_FILE_BEHIND = deferred_pattern(r" {1,2}\*?[\w./-]+\.\w{1,5}\s*(?:\n|\Z)")
+"""Of an object of a cluster what became of it, of a digest its file."""
+_IMPORTED = deferred_pattern(r"^\s*(?:from\s+[\w.]+\s+)?import\s[\w.,{}\s]*\Z|:\s\Z|\bclass\s(?:\w+\(_?)?\Z")
+_IDENTIFIER = deferred_pattern(r"[A-Za-z_]\w*(?:\.\w+)*")
+_RANGES = deferred_pattern(r"a-z|A-Z|0-9[\]a-z]")
+_CLASS_NAME = deferred_pattern(r"(?:[A-Z]+[a-z]*\d?){2,}")
+_PEM_CHARS = 8_000
+
+
+def _is_pattern(value: str) -> bool:
+    return _RANGES.search(value) is not None and not is_random(value, 40)
+
+
+def is_public_at(text: str, start: int, end: int) -> bool:
+    """Return whether a value is public by its form and what stands around it: a version, a digest, an id, a part of a
+    certificate."""
+    value, before = text[start:end], text[max(0, start - 80) : start]
+    if (value[-1] in "[(" and not _BLANK.search(value)) or ("-" in value and _is_pattern(value)):
+        return True
+    if _NUMBERED_THING.fullmatch(value) or _PUBLIC_BEFORE.search(before):
+        return True
+    if text[start - 1 : start] not in ("'", '"') and _IDENTIFIER.fullmatch(value) and not alternates(value):
+        if text[end : end + 1] in ("[", "(") and "_" in value:
+            return True
+        if _CLASS_NAME.fullmatch(value) and _IMPORTED.search(before.rpartition("\n")[2]):
+            return True
+    if len(value) in _DIGEST_CHARS and _LONG_HEX.fullmatch(value):
+        line = before.rpartition("\n")[2]
+        names = _LETTERS_OF.findall(line.replace("_", ""))
+        if not (names and names_a_secret(names[-1])) and (
+            _OF_DIGESTS.search(line or before) or _FILE_BEHIND.match(text, end)
+        ):
+            return True
+    elif _PUBLIC_BEHIND.match(text, end) and value.islower() and "-" in value:
+        return True
+    begins = text.rfind("-----BEGIN ", max(0, start - _PEM_CHARS), start)
+    return begins >= 0 and "PRIVATE" not in text[begins : begins + 40] and text.find("-----END", begins, start) < 0
 
 
 # -- random values that nobody named -----------------------------------------------------------------------------------
