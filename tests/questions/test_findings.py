@@ -443,7 +443,7 @@ def test_the_caveat_of_a_total_that_one_session_rules_is_the_median(big: float, 
         {"session_id": f"s{n}", "cost_usd": 20.0, "place": f"p{n}", BOUND: None, "unpriced": None} for n in range(32)
     ]
     charges = [{"session_id": f"s{n}", "cause": "rebuilt", "cost_usd": big if n == 9 else 1.0} for n in range(32)]
-    made = made_of("money", bill=bill, charges=charges, losses=[])["money.rebuilt"]
+    made = made_of("money", bill=bill, charges=charges, losses=[], writes=[])["money.rebuilt"]
     assert made.sentence.startswith(sentence) and made.caveat.startswith(caveat)
     assert made.sessions == ("s9", "s0", "s1", "s10", "s11")
     assert made.by_session == {"s9": big, "s0": 1.0, "s1": 1.0, "s10": 1.0, "s11": 1.0}
@@ -570,7 +570,7 @@ def test_one_reason_of_most_failures_is_said_unless_nobody_would_do_anything_abo
 def test_a_share_of_a_bill_that_is_a_lower_bound_is_an_upper_one(bound: int | None, words: str) -> None:
     bill = [{"session_id": "s", "place": "r", "cost_usd": 2.0, "visible_output_tokens": bound, "unpriced": None}]
     charges = [{"session_id": "s", "cause": "missed", "cost_usd": 1.0}]
-    assert words in made_of("money", bill=bill, charges=charges, losses=[])["money.missed"].sentence
+    assert words in made_of("money", bill=bill, charges=charges, losses=[], writes=[])["money.missed"].sentence
 
 
 def test_what_a_cause_took_is_the_sum_of_its_own_charges() -> None:
@@ -580,7 +580,7 @@ def test_what_a_cause_took_is_the_sum_of_its_own_charges() -> None:
     ]
     paid = [("s", "missed", 3.0), ("s", "rebuilt", 0.5), ("t", "missed", 0.004), ("s", "output", 4)]
     charges = [{"session_id": session, "cause": cause, "cost_usd": usd} for session, cause, usd in paid]
-    made = made_of("money", bill=bill, charges=charges, losses=[])
+    made = made_of("money", bill=bill, charges=charges, losses=[], writes=[])
     assert [made[f"money.{cause}"].size for cause in ("missed", "rebuilt", "compaction")] == [3.004, 0.5, 0.0]
     assert "in 1 of 2 sessions" in made["money.missed"].sentence, "less than a cent was counted as a session"
 
@@ -612,7 +612,7 @@ def test_advice_on_missed_caches_names_what_came_before_them(
     bill = [{"session_id": "s", "place": "r", "cost_usd": 8.0, "visible_output_tokens": None, "unpriced": None}]
     charges = [{"session_id": "s", "cause": "missed", "cost_usd": 5.0}]
     rows = [loss("missed", usd, after=after) for after, usd in losses]
-    made = made_of("money", bill=bill, charges=charges, losses=rows)["money.missed"]
+    made = made_of("money", bill=bill, charges=charges, losses=rows, writes=[])["money.missed"]
     assert says in made.details and advises in made.do and "cache should still have held" in made.sentence
     assert made.saves == (saves or 0.0) and ("Could save up to" in made.do) is (saves is not None)
     assert not {"tools", "instructions"} & set(made.do.split())
@@ -642,9 +642,25 @@ def test_advice_on_missed_caches_names_what_came_before_them(
 def test_advice_on_expired_caches_goes_by_their_life(losses: list[dict[str, Any]], advises: str, saves: float) -> None:
     bill = [{"session_id": "s", "place": "r", "cost_usd": 8.0, "visible_output_tokens": None, "unpriced": None}]
     charges = [{"session_id": "s", "cause": "rebuilt", "cost_usd": 5.0}]
-    made = made_of("money", bill=bill, charges=charges, losses=losses)["money.rebuilt"]
+    made = made_of("money", bill=bill, charges=charges, losses=losses, writes=[])["money.rebuilt"]
     assert advises in made.do and made.saves == pytest.approx(saves)
     assert "five minutes" not in made.do or all(row["lives_s"] == 300 for row in losses)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "model", "advises", "saves"),
+    [
+        (400_000, "claude-opus-4-6", "after $1.60 of extra write cost", 4.6 - 0.1 - 1.5),
+        (1_000_000, "claude-opus-4-6", "Reply within five minutes", 4.6),
+        (1_000_000, "gpt-5", "after $0.10 of extra write cost", 4.5),
+    ],
+)
+def test_an_hour_is_paid_in_sessions_without_a_loss_too(tokens: int, model: str, advises: str, saves: float) -> None:
+    bill = [{"session_id": "s", "place": "r", "cost_usd": 8.0, "visible_output_tokens": None, "unpriced": None}]
+    charges = [{"session_id": "s", "cause": "rebuilt", "cost_usd": 5.0}]
+    rows = {"losses": [loss("rebuilt", 5.0, pause_s=1500)], "writes": [{"model": model, "at": None, "tokens": tokens}]}
+    made = made_of("money", bill=bill, charges=charges, **rows)["money.rebuilt"]
+    assert advises in made.do and made.saves == pytest.approx(saves)
 
 
 def test_what_can_not_be_told_names_the_agents() -> None:
@@ -681,8 +697,10 @@ def test_an_unknown_cost_says_whether_tokens_or_a_price_are_missing(
 def test_what_one_session_paid_is_as_sure_as_one_session() -> None:
     bill = [{"session_id": f"s{n}", "cost_usd": 10.0, BOUND: None, "unpriced": None} for n in range(40)]
     charges = [{"session_id": f"s{n}", "cause": "rebuilt", "cost_usd": 1.0 if n < 20 else 0.001} for n in range(40)]
-    assert made_of("money", bill=bill, charges=charges, losses=[])["money.rebuilt"].n == 20
-    alone = made_of("money", bill=bill, charges=[charges[0] | {"cost_usd": 90.0}], losses=[])["money.rebuilt"]
+    assert made_of("money", bill=bill, charges=charges, losses=[], writes=[])["money.rebuilt"].n == 20
+    alone = made_of("money", bill=bill, charges=[charges[0] | {"cost_usd": 90.0}], losses=[], writes=[])[
+        "money.rebuilt"
+    ]
     assert alone.n == 1 and alone.share == 0.225 and said(alone) == []
 
 

@@ -23,6 +23,7 @@ from agentsignals.stats.paired import (
     over_clusters,
     paired,
     sign_flip,
+    stratified,
     tango,
 )
 
@@ -319,3 +320,58 @@ def test_a_large_change_is_mostly_seen() -> None:
     for _ in range(200):
         seen += claims(level_change(*[[float(chance.random() < p) for _ in range(20)] for p in (0.1, 0.9)]))
     assert seen / 200 > 0.85
+
+
+# -- two sides within strata
+
+
+def drawn(seed: int, gap: float = 0.0, n: int = 60) -> tuple[list[float], list[bool], list[str], list[int]]:
+    """Values of two sides in three strata of different levels, in clusters of three that are alike."""
+    chance = random.Random(seed)  # noqa: S311  (draws, no secret)
+    is_after = [at >= n // 2 for at in range(n)]
+    strata = [chance.choice("abc") for _ in range(n)]
+    of_cluster = [chance.gauss(0, 0.5) for _ in range(n)]
+    values = [
+        {"a": 0, "b": 5, "c": -3}[strata[at]] + of_cluster[at // 3] + chance.gauss(0, 1) + gap * is_after[at]
+        for at in range(n)
+    ]
+    return values, is_after, strata, [at // 3 for at in range(n)]
+
+
+def test_the_difference_is_the_weighted_mean_of_the_strata() -> None:
+    values = [1.0, 2.0, 3.0, 10.0, 20.0, 99.0]
+    found = stratified(values, [False, True, True, False, True, True], [*"aaabb", "alone"], range(6))
+    assert found is not None and (found.n_before, found.n_after) == (2, 3), "the last is in a stratum of one side"
+    weights = (2 / 3, 1 / 2)
+    assert found.after - found.before == pytest.approx((weights[0] * 1.5 + weights[1] * 10) / sum(weights))
+    assert found.interval is None and found.p == 1, "fewer than six clusters"
+    assert stratified([1.0, 2.0], [False, True], ["a", "b"], [1, 2]) is None
+
+
+@given(st.integers(0, 1000), st.floats(-50, 50))
+def test_levels_of_strata_do_not_matter_and_sides_are_alike(seed: int, level: float) -> None:
+    values, is_after, strata, clusters = drawn(seed, 1.0)
+    found = stratified(values, is_after, strata, clusters)
+    moved = stratified(
+        [v + level * (s == "b") for v, s in zip(values, strata, strict=True)], is_after, strata, clusters
+    )
+    turned = stratified(values, [not each for each in is_after], strata, clusters)
+    assert found is not None and moved is not None and turned is not None and found.interval and moved.interval
+    assert moved.after - moved.before == pytest.approx(found.after - found.before)
+    assert moved.interval == pytest.approx(found.interval, abs=1e-6) and moved.p == pytest.approx(found.p)
+    assert turned.t == pytest.approx(-found.t) and turned.after == pytest.approx(found.before)
+
+
+def test_where_nothing_differs_one_of_twenty_is_below_the_level_and_a_real_difference_is_inside() -> None:
+    found = [stratified(*drawn(seed)) for seed in range(400)]
+    below = sum(each.p <= 0.05 for each in found if each is not None)
+    assert 8 <= below <= 36, "5 % of 400 within four standard errors"
+    held = [each.interval for seed in range(400) if (each := stratified(*drawn(seed, 2.0))) is not None]
+    assert 364 <= sum(low <= 2 <= high for low, high in filter(None, held)) <= 396
+
+
+def test_one_outlier_decides_nothing() -> None:
+    values, is_after, strata, clusters = drawn(1)
+    plain = stratified(values, is_after, strata, clusters)
+    values[values.index(max(v for v, s in zip(values, strata, strict=True) if s == "a"))] += 1e6
+    assert plain is not None and stratified(values, is_after, strata, clusters).p == pytest.approx(plain.p)  # type: ignore[union-attr]

@@ -33,16 +33,21 @@ def run_watch(options: argparse.Namespace) -> int:
     from agentsignals.ingest.pipeline import default_sources
 
     specs = [options.source] if options.source else default_sources()
+    upgrades = _upgrades(options.store)
     if options.json or options.once:
-        state = _state(_at_work(specs)[1])
-        return print_result(options, state, _line)
+        state = _state(_at_work(specs)[1], upgrades)
+        return print_result(options, state, lambda state: "\n".join([_line(state), *_upgrade_lines(state)]))
     before: tuple[Any, ...] = ()
+    told: list[str] = []
     while True:
         began = time.process_time()
         file, session = _at_work(specs)
         if (now := (file.uri, file.bytes, file.stamp)) != before:
             before = now
-            print(_line(_state(session)), flush=True)
+            state = _state(session, upgrades)
+            print(_line(state), flush=True)
+            if told != (told := _upgrade_lines(state)) and told:
+                print("\n".join(told), flush=True)
         time.sleep(max(_EVERY_S, (time.process_time() - began) / _SHARE))
 
 
@@ -65,8 +70,32 @@ def _at_work(specs: list[str]) -> tuple[RawFile, Session]:
     raise SourceError(f"No session log was found in {', '.join(specs)}.", "Name a log file, a folder or an agent.")
 
 
-def _state(session: Session) -> dict[str, Any]:
-    """Return what `watch` shows of a session: cost, tokens, and whether it repeats itself."""
+def _upgrades(folder: str | None) -> dict[str, list[str]]:
+    """Return what changed with a version or model, by agent, from the findings that the store keeps; nothing without a
+    store."""
+    from agentsignals.questions.ranking import decode_findings
+    from agentsignals.store import Store, resolve_folder, sidecars
+    from agentsignals.store.index import INDEX_FILE
+
+    found: dict[str, list[str]] = {}
+    if not (resolve_folder(folder) / INDEX_FILE).exists():
+        return found
+    kept = decode_findings(sidecars.read_cache(Store(folder), "product"))
+    for answer in kept.answers if kept is not None else ():
+        topic, _, rest = answer.about.partition(".")
+        if topic == "upgrade":
+            found.setdefault(rest.rpartition(".")[0], []).append(answer.sentence)
+    return found
+
+
+def _upgrade_lines(state: dict[str, Any]) -> list[str]:
+    from agentsignals.cli.output import printable
+
+    return [printable(f"          changed: {sentence}") for sentence in state["changed"]]
+
+
+def _state(session: Session, upgrades: dict[str, list[str]]) -> dict[str, Any]:
+    """Return what `watch` shows of a session: cost, tokens, whether it repeats itself, what changed with its agent."""
     from agentsignals.formats import maker_of
     from agentsignals.model import prices
     from agentsignals.stats.validation import loops
@@ -87,6 +116,7 @@ def _state(session: Session) -> dict[str, Any]:
         "at_least": sums["visible_output_tokens"] is not None,
         "loop": None if alarm is None else in_words(alarm.kind, alarm.times, alarm.name),
         "caveat": measured.in_words,
+        "changed": upgrades.get(session.agent, []),
     }
 
 

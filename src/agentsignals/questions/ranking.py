@@ -73,7 +73,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     interval: Interval | None = None
     """95 % interval of the figure in `sentence`."""
     p: float | None = None
-    """One-sided p value. None for a plain count over the whole store."""
+    """One-sided p value. None for a plain count over the whole store, and where the question gives q."""
     validity: float = 1.0
     """Measured precision of the underlying signal; 1 for recorded facts."""
     at_least: bool = False
@@ -89,7 +89,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     again: str = ""
     """The command that recomputes it, with its evidence."""
     q: float | None = None
-    """p adjusted over all candidates."""
+    """p adjusted over all candidates; or by its question over its own, which then has no p."""
     sureness: float = 0.0
     """Confidence, 0 to 1, from `validity` and `n` (design/findings.md#from-candidates-to-the-list)."""
 
@@ -275,11 +275,11 @@ def ranked_answers(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]
         zip((made.id for made in tested), benjamini_hochberg([made.p or 0.0 for made in tested]), strict=True)
     )
     sure = [
-        replace(made, q=adjusted.get(made.id))
+        replace(made, q=adjusted.get(made.id, made.q))
         for made in candidates
         if made.share >= bounds.effect
         and made.sureness >= bounds.sureness
-        and adjusted.get(made.id, 0.0) <= bounds.false_discoveries
+        and adjusted.get(made.id, made.q or 0.0) <= bounds.false_discoveries
     ]
     ranked = sorted(sure, key=lambda made: (made.of_data, not made.do, -made.share * made.sureness, made.id))
     largest: dict[str, Answer] = {}

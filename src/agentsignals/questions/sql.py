@@ -97,6 +97,22 @@ REPEATS = (
 )
 """Calls that were paid for twice."""
 
+FEWEST_EQUAL = 3
+"""Equal failing calls, with no success of the same call and no edit between, from which they are a circle: once more is
+a retry."""
+EQUAL_FAILURES = (
+    "WITH again AS (SELECT session_id, seq, thread, name, arguments, status, sum(CASE WHEN status = 'error' THEN 0 ELSE"
+    " 1 END) OVER (PARTITION BY session_id, thread, name, arguments ORDER BY seq) AS worked, (SELECT count(*) FROM"
+    " edits JOIN tool_calls AS made USING (session_id, seq) WHERE edits.session_id = calls.session_id AND edits.seq <"
+    " calls.seq AND made.status <> 'error') AS edited FROM tool_calls AS calls WHERE purpose IS DISTINCT FROM 'poll'"
+    " AND class NOT IN ('plan', 'task', 'ask') AND (session_id, name, arguments) IN (SELECT (session_id, name,"
+    " arguments) FROM tool_calls WHERE status = 'error' GROUP BY session_id, name, arguments HAVING count(*) >="
+    f" {FEWEST_EQUAL})), runs AS (SELECT *, count(*) OVER (PARTITION BY session_id, thread, name, arguments, worked,"
+    " edited) AS equal_calls FROM again WHERE status = 'error')"
+    f" SELECT session_id, seq, name, equal_calls FROM runs WHERE equal_calls >= {FEWEST_EQUAL}"
+)
+"""Failing calls that make a loop."""
+
 PLACED = f"SELECT session_id, {PLACE} FROM sessions ORDER BY session_id"
 """Where each session lies, as `places.by_session` wants it."""
 

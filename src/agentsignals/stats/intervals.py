@@ -279,6 +279,16 @@ def sums_interval(parts: Iterable[tuple[float, float]], *, skewed: bool = False)
     return _skewed(spread, ends, _UNDERSTATED) if skewed else ends
 
 
+def sums_test(parts: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """Return Student's t of sum(a) / sum(b) over clusters, as `sums_interval` has it, and its two-sided p value. They
+    are 0 and 1 for fewer than two clusters, and without any variance."""
+    spread = _spread(parts)
+    if spread is None or spread.error <= _ROUNDING:
+        return 0.0, 1.0
+    t = spread.value / spread.error
+    return t, two_sided(t, spread.freedom)
+
+
 _UNDERSTATED = 2.0
 """By how much few clusters understate the skewness of values without bounds (this project's choice, as the next: both
 by benchmarks/coverage.py)."""
@@ -291,11 +301,16 @@ class _Spread(NamedTuple):
     error: float
     """Standard error, from the residuals of clusters."""
     effective: float
-    t: float
-    """Student's quantile. Its degrees of freedom are the smaller of two numbers: one fewer than the effective number of
-    clusters, and 1.5 times that of squared residuals, because a variance that one outlier makes is hardly known."""
+    freedom: float
+    """Degrees of freedom, the smaller of two numbers: one fewer than the effective number of clusters, and 1.5 times
+    that of squared residuals, because a variance that one outlier makes is hardly known."""
     skewness: float
     """Skewness of the estimate. 0 for clusters of one size with 0 or 100 %: their variance follows from the share."""
+
+    @property
+    def t(self) -> float:
+        """Student's quantile."""
+        return t_quantile(self.freedom)
 
 
 def _spread(parts: Iterable[tuple[float, float]], *, bounded: bool = True) -> _Spread | None:
@@ -321,7 +336,7 @@ def _spread(parts: Iterable[tuple[float, float]], *, bounded: bool = True) -> _S
         freedom = min(freedom, max(_LEAST_FREEDOM if bounded else 1.0, outlying))
         sum3 = fsum((1 if above else -1) * square * sqrt(square) * times for square, above, times in squares)
         skewness = count / (count - 2) * sum3 / sum2**1.5
-    return _Spread(value, error, effective, t_quantile(max(1.0, freedom)), skewness)
+    return _Spread(value, error, effective, max(1.0, freedom), skewness)
 
 
 def _skewed(spread: _Spread, ends: Interval, understated: float = 1.0) -> Interval:

@@ -1,5 +1,5 @@
-"""Comparison of two arms on the same tasks (differences, exact tests, multiple testing, power, regression weights), and
-of one series before and after a moment.
+"""Comparison of two arms on the same tasks (differences, exact tests, multiple testing, power, regression weights), of
+two sides within strata, and of one series before and after a moment.
 
 Attempts at one task are alike, so tasks are the unit: a permutation flips whole tasks. Simulations behind the methods:
 design/statistics.md#paired-differences and #power.
@@ -7,7 +7,8 @@ design/statistics.md#paired-differences and #power.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from math import ceil, comb, copysign, exp, fsum, gcd, inf, lcm, lgamma, log, log1p, sqrt
@@ -23,6 +24,7 @@ from agentsignals.stats.intervals import (
     bisected,
     mean_interval,
     sums_interval,
+    sums_test,
     t_quantile,
     two_sided,
     wilson,
@@ -581,6 +583,70 @@ def _errors_by_weight(gaps: Sequence[float]) -> Callable[[float], float]:
         return mean / error if error else inf if mean > 0 else -inf if mean < 0 else 0.0
 
     return errors
+
+
+# -- two sides within strata -------------------------------------------------------------------------------------------
+
+
+class Stratified(Struct, frozen=True, kw_only=True):
+    """Means of two sides over the strata that hold both, and their difference."""
+
+    n_before: int
+    n_after: int
+    """Values in strata that hold both sides; others are left out."""
+    before: float
+    after: float
+    interval: Interval | None
+    """95 % interval of the difference. None for fewer than six clusters."""
+    t: float
+    """Student's t of ranks within strata, so that no outlier decides; 0 without an interval."""
+    p: float
+    """Its two-sided p value."""
+
+
+def stratified(
+    values: Sequence[float], is_after: Sequence[bool], strata: Sequence[Hashable], clusters: Sequence[Hashable]
+) -> Stratified | None:
+    """Compare two sides within strata, each stratum weighted by n_before * n_after / n. Values of one cluster are
+    alike. None where no stratum holds both sides.
+
+    A regression of the value on the side with a constant for each stratum; the variance is between clusters.
+    """
+    places: dict[Hashable, list[int]] = {}
+    for at, stratum in enumerate(strata):
+        places.setdefault(stratum, []).append(at)
+    sums: dict[Hashable, list[float]] = {}
+    weights, befores, afters, counted = [], [], [], [0, 0]
+    for of in places.values():
+        n, ups = len(of), sum(is_after[at] for at in of)
+        if not 0 < ups < n:
+            continue
+        share, mean = ups / n, fsum(values[at] for at in of) / n
+        ordered = sorted(values[at] for at in of)
+        weights.append(share * (n - ups))
+        afters.append(fsum(values[at] for at in of if is_after[at]) / ups)
+        befores.append(fsum(values[at] for at in of if not is_after[at]) / (n - ups))
+        counted[0] += n - ups
+        counted[1] += ups
+        for at in of:
+            side = is_after[at] - share
+            rank = (bisect_left(ordered, values[at]) + bisect_right(ordered, values[at])) / (2 * n) - 0.5
+            of_cluster = sums.setdefault(clusters[at], [0.0, 0.0, 0.0])
+            for n_sum, product in enumerate((side * (values[at] - mean), side * rank, side * side)):
+                of_cluster[n_sum] += product
+    if not weights:
+        return None
+    enough = len(sums) >= FEWEST_CLUSTERS
+    t, p = sums_test([(rank, side) for _, rank, side in sums.values()]) if enough else (0.0, 1.0)
+    return Stratified(
+        n_before=counted[0],
+        n_after=counted[1],
+        before=fsum(w * b for w, b in zip(weights, befores, strict=True)) / fsum(weights),
+        after=fsum(w * a for w, a in zip(weights, afters, strict=True)) / fsum(weights),
+        interval=sums_interval([(value, side) for value, _, side in sums.values()]) if enough else None,
+        t=t,
+        p=p,
+    )
 
 
 # -- interrupted time series: did a level change at a moment, given a trend through it? --------------------------------

@@ -10,6 +10,7 @@ from math import ceil, fsum
 from statistics import median
 from typing import NamedTuple
 
+from agentsignals.model import prices
 from agentsignals.questions.estimates import RULED, listing
 from agentsignals.questions.question import Inputs, Question, Row, formatted
 from agentsignals.questions.ranking import (
@@ -28,6 +29,7 @@ from agentsignals.questions.sql import (
     BOUND,
     CARRIED,
     CAUSES,
+    IS_SUBAGENTS,
     REPEATS,
     declared,
     is_cost_bound,
@@ -37,7 +39,9 @@ from agentsignals.views.usage import LEAST_LOST, LONG_LIFETIME_S
 
 LEAST_PART = 0.05
 """Share of its session's result cost from which a result is large; smaller ones are filtered in SQL."""
-_SQL = read_queries(__file__, least_part=str(LEAST_PART))
+_SQL = read_queries(
+    __file__, least_part=str(LEAST_PART), is_subagents=IS_SUBAGENTS, long_lifetime_s=str(LONG_LIFETIME_S)
+)
 
 COSTLIEST_SHARE, CONCENTRATED, FEWEST_SESSIONS = 0.05, 0.5, 20
 """One session in twenty makes half of the bill. Costs of sessions lean far to the right: of a lognormal with a standard
@@ -150,7 +154,8 @@ class _Cause(NamedTuple):
     words: str
     least: float
     """The share of the bill from which it is worth a sentence."""
-    advise: Callable[[float, list[Row]], Advice]
+    advise: Callable[[float, list[Row], list[Row]], Advice]
+    """Of the dollars, the lost caches, and what other sessions wrote to caches."""
 
 
 class Advice(NamedTuple):
@@ -180,14 +185,16 @@ _AFTER = {
 _NOTHING_SEEN = "nothing logged that drops a cache: the provider may have dropped it, or tools or rules changed"
 
 
-def _of_rebuilt(usd: float, losses: list[Row]) -> Advice:
-    """Advise by the life of the caches that died, and by how long the pauses were."""
+def _of_rebuilt(usd: float, losses: list[Row], writes: list[Row]) -> Advice:
+    """Advise by the life of the caches that died, and by how long the pauses were. Caches of an hour would cost more in
+    every session, also in those that lost none."""
     lost = fsum(row["cost_usd"] for row in losses)
     within = [row for row in losses if row["lives_s"] < row["pause_s"] <= LONG_LIFETIME_S]
     later = fsum(row["cost_usd"] for row in losses if row["pause_s"] > LONG_LIFETIME_S)
     # Where nothing is paid for writing to a cache, none of an hour is offered either.
     offered = [row for row in within if row["longer_usd"] and row["read_usd"] is not None]
     costs = {row["session_id"]: row["longer_usd"] for row in offered}
+    costs |= {f"writes {n}": _longer_usd(row) for n, row in enumerate(writes)}
     net = fsum(row["cost_usd"] - row["read_usd"] for row in offered) - fsum(costs.values())
     if not losses:
         return Advice("", 0.0)
@@ -207,7 +214,15 @@ def _of_rebuilt(usd: float, losses: list[Row]) -> Advice:
     return Advice(". ".join(parts), min(saves, usd))
 
 
-def _of_missed(usd: float, losses: list[Row]) -> Advice:
+def _longer_usd(writes: Row) -> float:
+    """Return what caches of an hour would have cost more; 0 where the model has no price of them."""
+    minutes, hour = (
+        prices.cost_usd(writes["model"], 0, 0, 0, 1, cache_write_1h_tokens=n, at=writes["at"]) for n in (0, 1)
+    )
+    return 0.0 if minutes is None or hour is None else writes["tokens"] * (hour - minutes)
+
+
+def _of_missed(usd: float, losses: list[Row], _: list[Row]) -> Advice:
     """Name what came before most of the loss, and advise where a person has a hand in it."""
     by_act: defaultdict[str, list[float]] = defaultdict(list)
     for row in losses:
@@ -240,9 +255,9 @@ _CAUSES = (
     _Cause("rebuilt", "was spent rebuilding expired prompt caches", 0.0, _of_rebuilt),
     _Cause("missed", _SENT_AGAIN, 0.0, _of_missed),
     _Cause("compaction", "was spent writing the context again after compactions (summaries of a full one)", 0.0,
-           lambda usd, _: Advice(_COMPACT, usd)),
+           lambda usd, *_: Advice(_COMPACT, usd)),
     _Cause("carried_results", "was spent re-sending tool results with every later call", 0.25,
-           lambda usd, _: Advice(_SHORTEN, usd)),
+           lambda usd, *_: Advice(_SHORTEN, usd)),
 )  # fmt: skip
 
 
@@ -293,7 +308,7 @@ def money(inputs: Inputs) -> list[Answer]:
         usd = inputs.paid[cause.name]
         size, paying = fsum(usd.values()), sum(part >= CENT for part in usd.values())
         share = size / total
-        advice = cause.advise(size, lost[cause.name])
+        advice = cause.advise(size, lost[cause.name], inputs.rows["writes"])
         if cause.name in ("rebuilt", "missed"):
             evidence = _losses(cause.name)
         else:

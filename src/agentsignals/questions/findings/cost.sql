@@ -30,6 +30,19 @@ QUALIFY part >= {least_part} OR row_number() OVER (PARTITION BY session_id ORDER
 SELECT session_id, cause, after, cost_usd, read_usd, pause_s, lives_s, longer_usd
 FROM cache_losses WHERE session_id IN (SELECT session_id FROM sessions) ORDER BY session_id, thread, step
 
+-- name: money.writes
+-- What was written for minutes in sessions that lost no cache which an hour would have kept.
+SELECT steps.model, epoch_us(date_trunc('day', timestamp)) AS at,
+  sum(steps.cache_write_tokens - coalesce(cache_write_1h_tokens, 0)) AS tokens
+FROM steps JOIN sessions USING (session_id)
+WHERE thread IN ('abandoned', 'main', 'replayed') AND steps.cache_write_tokens > 0 AND NOT ({is_subagents})
+  AND session_id NOT IN (
+    SELECT session_id
+    FROM cache_losses
+    WHERE cause = 'rebuilt' AND longer_usd > 0 AND read_usd IS NOT NULL AND pause_s BETWEEN lives_s AND {long_lifetime_s}
+  )
+GROUP BY ALL ORDER BY ALL
+
 -- name: money_rows.losses
 SELECT session_id, seq, step, model, after, tokens AS lost_tokens, cost_usd, pause_s, lives_s FROM cache_losses
 

@@ -24,14 +24,19 @@ from agentsignals.questions.ranking import (
     sql_text,
     with_source_lines,
 )
-from agentsignals.questions.sql import LABEL, PROGRAM, declared, place_by_session, read_queries
+from agentsignals.questions.sql import (
+    EQUAL_FAILURES,
+    FEWEST_EQUAL,
+    LABEL,
+    PROGRAM,
+    declared,
+    place_by_session,
+    read_queries,
+)
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, wilson
 from agentsignals.stats.validation import HALF, figures_of, share_text
 from agentsignals.views.working_time import longest_sql
 
-FEWEST_EQUAL = 3
-"""Equal failing calls, with no success of the same call and no edit between, from which they are a circle: once more is
-a retry."""
 _TOOL = (
     "CASE WHEN class = 'test' OR shell_kind IN ('test', 'build') THEN coalesce(shell_kind, class)"
     f" WHEN class = 'shell' THEN {PROGRAM} WHEN class IN ('mcp', 'web', 'other') THEN name ELSE class END"
@@ -39,7 +44,7 @@ _TOOL = (
 """Name of the action: test or build, whatever runs it; the program of a shell call; a server's or search's tool by its
 name; else the class of the tool, which each agent calls differently."""
 _SQL = read_queries(
-    __file__, program=PROGRAM, tool=_TOOL, longest=longest_sql(), fewest_equal=str(FEWEST_EQUAL), label=LABEL
+    __file__, program=PROGRAM, tool=_TOOL, longest=longest_sql(), equal_failures=EQUAL_FAILURES, label=LABEL
 )
 _NO_CAUSE = "An association, not a cause."
 
@@ -68,7 +73,7 @@ def loops(inputs: Inputs) -> list[Answer]:
             share=float(share.value or 0.0),
             interval=share.interval,
             n=len(calls),
-            cause=with_source_lines(_SQL["loops_rows"]["equal_failures"]),
+            cause=with_source_lines(EQUAL_FAILURES),
             do="Interrupt the agent at the third identical failure. Write into its instructions what to do then.",
             caveat="An exact count. Other calls may come in between. Changes other than the agent's edits, such as a"
             f" server that starts, are not seen; {share.note}.",

@@ -2,7 +2,7 @@
 SELECT session_id, count(*) AS n FROM tool_calls GROUP BY session_id ORDER BY session_id
 
 -- name: loops.runs
-{loops_rows.equal_failures}
+{equal_failures}
 ORDER BY session_id, seq
 
 -- name: failures.calls
@@ -116,30 +116,6 @@ FROM (
   )
 )
 JOIN tool_calls USING (session_id, seq)
-
--- name: loops_rows.equal_failures
-WITH again AS (
-  SELECT session_id, seq, thread, name, arguments, status, sum(CASE WHEN status = 'error' THEN 0 ELSE 1 END) OVER
-    (PARTITION BY session_id, thread, name, arguments ORDER BY seq) AS worked, (
-      SELECT count(*)
-      FROM edits JOIN tool_calls AS made USING (session_id, seq)
-      WHERE edits.session_id = calls.session_id AND edits.seq < calls.seq AND made.status <> 'error'
-    ) AS edited
-  FROM tool_calls AS calls
-  WHERE purpose IS DISTINCT FROM 'poll' AND class NOT IN ('plan', 'task', 'ask')
-    AND (session_id, name, arguments) IN (
-      SELECT (session_id, name, arguments)
-      FROM tool_calls WHERE status = 'error'
-      GROUP BY session_id, name, arguments
-      HAVING count(*) >= {fewest_equal}
-    )
-), runs AS (
-  SELECT *, count(*) OVER (PARTITION BY session_id, thread, name, arguments, worked, edited) AS equal_calls
-  FROM again WHERE status = 'error'
-)
-SELECT session_id, seq, name, equal_calls
-FROM runs
-WHERE equal_calls >= {fewest_equal}
 
 -- name: untested_changes_rows.last_edit
 SELECT session_id, max(seq) AS seq

@@ -1,0 +1,74 @@
+"""What got worse or better when an agent's version, or its model, changed."""
+
+from __future__ import annotations
+
+from agentsignals.questions import upgrades
+from agentsignals.questions.question import Inputs, Question, formatted
+from agentsignals.questions.ranking import Answer, finding_id, safe_name, sessions_sql, with_source_lines
+from agentsignals.questions.upgrades import METRICS, Change
+
+_OF_SESSIONS = (
+    "SELECT session_id, min(seq) AS seq, any_value(sessions.started_at) AS started_at,"
+    " any_value(sessions.agent_version) AS agent_version, any_value(sessions.model) AS model"
+    " FROM events JOIN sessions USING (session_id) WHERE {among} GROUP BY session_id"
+)
+
+
+def upgrade(inputs: Inputs) -> list[Answer]:
+    """Return an answer for each comparison. They share an error rate of their own, so they have q but no p."""
+    return [_answer(change) for change in upgrades.changes(inputs) if change.q is not None]
+
+
+def _answer(change: Change) -> Answer:
+    metric = next(metric for metric in METRICS if metric.name == change.metric)
+    name, day = safe_name(change.name), f"{change.day:%Y-%m-%d}"
+    before, after = (formatted(value, metric.kind) for value in (change.before, change.after))
+    is_version = change.axis == "version"
+    when = f"Since {safe_name(change.agent)} {name} ({day})" if is_version else f"With {name} (since {day})"
+    low, high = change.interval or (0.0, 0.0)
+    if metric.is_share:
+        gap = f"The change is {100 * low:+.1f} to {100 * high:+.1f} points"
+    else:
+        gap = f"That is {low:.2f} to {high:.2f} times as much"
+    alike = "projects and with the same model" if is_version else "projects"
+    details = [
+        f"{gap} (95%), over {change.n_before:,} sessions before and {change.n_after:,} after in the same {alike};"
+        f" {change.left_out:,} around it have no counterpart."
+    ]
+    if change.taken_with:
+        details.append(f"Versions up to {safe_name(change.taken_with[-1])} are counted with it.")
+    if change.also_changed:
+        details.append(f"At the same time {change.also_changed} changed.")
+    is_worse = change.excess > 0
+    first, second = change.sessions_before[-1], change.sessions_after[0]
+    among = sessions_sql(change.sessions_before + change.sessions_after)
+    return Answer(
+        id=finding_id(f"upgrade.{change.axis}.{metric.name}", f"{change.agent} {change.name}"),
+        about=f"upgrade.{change.agent}.{metric.name}",
+        sentence=f"{when}, {metric.of.format(after)}, compared with {before} before.",
+        details=" ".join(details),
+        size=abs(change.excess),
+        unit=metric.unit,
+        share=change.share if change.is_said else 0.0,
+        interval=(low, high) if metric.is_share else (low - 1, high - 1),
+        q=change.q,
+        n=change.n_before + change.n_after,
+        cause=with_source_lines(_OF_SESSIONS.format(among=among)),
+        do=f"Compare a session of each side (`agentsignals show {first}`, `agentsignals show {second}`). If the work is"
+        f" alike, try {safe_name(change.former)} again."
+        if is_worse
+        else "",
+        saves=None if is_worse else 0.0,
+        caveat="A change on that day, not surely by the new version: your work may have changed with it. Sessions of"
+        " one project and day count as alike.",
+        by_session=dict.fromkeys(change.sessions_after, 1.0),
+    )
+
+
+UPGRADE_FINDING = Question(
+    name="upgrade",
+    question="What changed when an agent's version or model changed?",
+    queries=upgrades.QUERIES,
+    function=upgrade,
+    sliced=upgrades.SLICED,
+)

@@ -1,0 +1,345 @@
+"""What changed when an agent's version or its model changed: sessions before and after, within projects.
+
+Each first session of a version or model is a change. The nearest sessions before and after it are compared in seven
+measures, within strata of sessions that are alike. All comparisons of a store share one error rate
+(docs/upgrades.md has the measured one).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby, pairwise
+from math import exp, fsum, log
+from typing import Any, Literal, NamedTuple, TypeGuard
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentsignals.model.prices import same_models
+from agentsignals.questions.estimates import by
+from agentsignals.questions.question import Inputs, Kind
+from agentsignals.questions.sql import EQUAL_FAILURES, IS_SUBAGENTS, is_cost_bound, read_queries
+from agentsignals.stats.intervals import Interval
+from agentsignals.stats.paired import FEWEST_OF_A_SERIES, Stratified, holm, stratified
+from agentsignals.stats.validation import HALF, figures_of
+
+QUERIES = read_queries(__file__, equal_failures=EQUAL_FAILURES, is_subagents=IS_SUBAGENTS)["upgrades"]
+SLICED = frozenset(("calls", "runs", "edited"))
+FEWEST, MOST = FEWEST_OF_A_SERIES, 60
+"""Comparable sessions on either side of a change: fewer say nothing, and more are of another time."""
+FEWEST_DAYS = 3
+"""Days of them on either side: sessions of one day and project are alike."""
+ERROR_RATE = 0.05
+"""Chance that a store in which nothing changed has a change that is said (this project's choice)."""
+CLEARLY = 7.35
+"""How much larger a squared t has to be for a clearly better day: the 95 % point of the likelihood ratio of a moment
+that was searched for (Hansen 2000)."""
+Axis = Literal["version", "model"]
+_TOO_FEW = "too few sessions on both sides that are alike"
+_NUMBERS = re.compile(r"\d+")
+
+
+class Metric(NamedTuple):
+    """A measure of a session. Higher is worse."""
+
+    name: str
+    kind: Kind
+    of: str
+    """What is counted, with the share or amount in braces: `{} of tool calls fail`."""
+    unit: str
+    """Of the excess."""
+
+    @property
+    def is_share(self) -> bool:
+        return self.kind == "share"
+
+
+METRICS = (
+    Metric("failed-calls", "share", "{} of tool calls fail", "failed calls"),
+    Metric("loops", "share", "{} of tool calls repeat an equal failure", "calls"),
+    Metric("cost", "usd", "a prompt costs {}", "USD"),
+    Metric("cache-misses", "share", "{} of the input is sent again after a cache miss", "tokens"),
+    Metric("pushback", "share", "you object to {} of the agent's answers", "prompts"),
+    Metric("rewinds", "share", "you go back behind {} of your prompts", "rewinds"),
+    Metric("first-edit", "seconds", "the first edit comes after {}", "hours"),
+)
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """One measure before and after one change."""
+
+    axis: Axis
+    agent: str
+    name: str
+    """The version or model."""
+    taken_with: tuple[str, ...] = ()
+    """Later versions of too few sessions, which are compared together with it."""
+    former: str
+    """The version just before; the model of most sessions before."""
+    day: datetime
+    """Of its first session."""
+    metric: str
+    n_before: int = 0
+    n_after: int = 0
+    left_out: int = 0
+    """Sessions around the change that no session of the other side is like."""
+    before: float | None = None
+    after: float | None = None
+    """Means of shares; geometric means of amounts. None where it could not be compared."""
+    interval: Interval | None = None
+    """95 % interval of `after` less `before`; of amounts, of their ratio."""
+    absent: str = ""
+    """Why it could not be compared."""
+    excess: float = 0.0
+    """What is more (or less) in the sessions after it, in the measure's unit."""
+    share: float = 0.0
+    """Share of that in the total of all sessions."""
+    p: float | None = None
+    q: float | None = None
+    """p adjusted for all comparisons of the store (Holm)."""
+    is_said: bool = False
+    """Sure, and the surest of the changes around it."""
+    also_changed: str = ""
+    """What changed with it, by more than half of the compared sessions."""
+    sessions_before: tuple[str, ...] = ()
+    sessions_after: tuple[str, ...] = ()
+
+
+class Value(NamedTuple):
+    """A measure of a session."""
+
+    value: float
+    """Share, or logarithm of an amount."""
+    n: float
+    """What the share or amount is of."""
+
+
+class MeasuredSession(NamedTuple):
+    """A session with its measures, by name."""
+
+    id: str
+    agent: str
+    version: str | None
+    model: str | None
+    place: Hashable
+    started: datetime
+    has_edits: bool
+    values: Mapping[str, Value]
+
+
+def changes(inputs: Inputs) -> list[Change]:
+    """Return every comparison of the store, also those that could not be made, in order of time."""
+    return compared(measured(inputs))
+
+
+def compared(sessions: Sequence[MeasuredSession]) -> list[Change]:
+    """Return every comparison of these sessions, with one error rate over all."""
+    totals = {
+        metric.name: fsum(_amount(metric, of.values[metric.name]) for of in sessions if metric.name in of.values)
+        for metric in METRICS
+    }
+    made: list[Change] = []
+    for _, of in groupby(sorted(sessions, key=lambda s: (s.agent, s.started, s.id)), lambda s: s.agent):
+        series = list(of)
+        for change, before, after in (*_versions(series), *_models(series)):
+            made += [_compared(change, metric, before, after, totals[metric.name]) for metric in METRICS]
+    tested = [n for n, change in enumerate(made) if change.p is not None]
+    for n, q in zip(tested, holm([made[n].p or 0.0 for n in tested]), strict=True):
+        made[n] = replace(made[n], q=q)
+    by_id = {session.id: session for session in sessions}
+    for n in sorted((n for n in tested if is_sure(made[n])), key=lambda n: made[n].p or 0.0):
+        is_first = not any(other.is_said and _is_same(other, made[n]) for other in made)
+        made[n] = replace(made[n], is_said=is_first and _is_there(made[n], by_id))
+    return sorted(made, key=lambda change: (change.day, change.agent, change.axis))
+
+
+def is_sure(change: Change) -> bool:
+    """Return whether a comparison is below the error rate, and its interval leaves out no change."""
+    low, high = change.interval or (0.0, 0.0)
+    none = 0.0 if _METRIC[change.metric].is_share else 1.0
+    return change.q is not None and change.q <= ERROR_RATE and not low <= none <= high
+
+
+def _is_there(change: Change, by_id: Mapping[str, MeasuredSession]) -> bool:
+    """Return whether no other day parts the compared sessions clearly better than the change does: else something
+    changed, but not with the version or model."""
+    before, after = ([by_id[id_] for id_ in of] for of in (change.sessions_before, change.sessions_after))
+    held = [*before, *after]
+    found = _stratified(change, held, [False] * len(before) + [True] * len(after))
+    days = sorted({session.started.date() for session in held})
+    others = (_stratified(change, held, [session.started.date() >= day for session in held]) for day in days[1:])
+    best = max((other.t * other.t for other in others if _is_enough(other)), default=0.0)
+    return found is not None and found.t * found.t >= best - CLEARLY
+
+
+_METRIC = {metric.name: metric for metric in METRICS}
+
+
+def _is_same(one: Change, other: Change) -> bool:
+    """Whether two changes compare sessions of each other's, so that one effect makes both."""
+    return (
+        one.metric == other.metric
+        and one.agent == other.agent
+        and not {*one.sessions_before, *one.sessions_after}.isdisjoint({*other.sessions_before, *other.sessions_after})
+    )
+
+
+def _amount(metric: Metric, value: Value) -> float:
+    return value.value * value.n if metric.is_share else exp(value.value) * value.n
+
+
+def measured(inputs: Inputs) -> list[MeasuredSession]:
+    """Return the sessions with a time and a version or model, with their measures."""
+    calls = {row["session_id"]: row for row in inputs.many["calls"]}
+    loops = Counter(row["session_id"] for row in inputs.many["runs"])
+    edited = {row["session_id"]: row["seconds"] for row in inputs.many["edited"]}
+    losses = {row["session_id"]: row["tokens"] for row in inputs.rows["losses"]}
+    rewinds = {row["session_id"]: row["n"] for row in inputs.rows["rewinds"]}
+    figures = [f for f in figures_of("chat.pushback_type") if f.value != "non_pushback"]
+    right = {f.value for f in figures if f.precision is not None and f.precision >= HALF}
+    turns = by(inputs.rows["turns"], "session_id")
+    logged = Counter(row["model"] for row in inputs.rows["sessions"] if row["model"])
+    same = same_models(logged)
+    names = {same[model]: model for model, _ in reversed(logged.most_common())}  # as most sessions spell it
+    made = []
+    for row in inputs.rows["sessions"]:
+        if row["started_at"] is None:
+            continue
+        key = row["session_id"]
+        values: dict[str, Value] = {}
+
+        def share(name: str, k: float, n: float | None, values: dict[str, Value] = values) -> None:
+            if n:
+                values[name] = Value(min(1.0, k / n), n)
+
+        def amount(name: str, usd: float | None, n: float, values: dict[str, Value] = values) -> None:
+            if usd and usd > 0 and n:
+                values[name] = Value(log(usd / n), n)
+
+        if key in calls:
+            share("failed-calls", calls[key]["failed"], calls[key]["n"])
+            share("loops", loops[key], calls[key]["n"])
+        if not is_cost_bound(row):
+            amount("cost", row["main_cost_usd"], row["n_prompts"])
+        share("cache-misses", losses.get(key, 0), row["sent_tokens"])
+        if key in turns:
+            share("pushback", sum(t["n"] for t in turns[key] if t["label"] in right), sum(t["n"] for t in turns[key]))
+        if row["logs_rewinds"] or key in rewinds:
+            share("rewinds", rewinds.get(key, 0), row["n_prompts"] + rewinds.get(key, 0))
+        amount("first-edit", edited.get(key), 1)
+        model = names[same[row["model"]]] if row["model"] else None
+        made.append(
+            MeasuredSession(
+                key, row["agent"], row["agent_version"], model, row["place"], row["started_at"], bool(row["n_edits"]),
+                values,
+            )
+        )  # fmt: skip
+    return made
+
+
+_Sides = tuple[Change, Sequence[MeasuredSession], Sequence[MeasuredSession]]
+
+
+def _versions(series: Sequence[MeasuredSession]) -> Iterator[_Sides]:
+    """Yield the changes of an agent's version, each with the nearest sessions of former versions and of it and later
+    ones. `series`: an agent's sessions in order of time.
+
+    Versions are in the order of their numbers, so an old one on a second machine is before. A version of too few
+    sessions is taken together with those after it.
+    """
+    held = [s for s in series if s.version]
+    order: dict[str, Any] = {}
+    for session in held:
+        order.setdefault(session.version or "", len(order))
+    if all(map(_NUMBERS.search, order)):
+        order = {name: tuple(map(int, _NUMBERS.findall(name))) for name in order}
+    held.sort(key=lambda s: (order[s.version or ""], s.started, s.id))
+    starts = [0]
+    for at in range(FEWEST, len(held) - FEWEST + 1):
+        if held[at].version != held[at - 1].version and at - starts[-1] >= FEWEST:
+            starts.append(at)
+    for start, end in pairwise([*starts[1:], len(held)]):
+        taken = tuple(dict.fromkeys(s.version or "" for s in held[start:end]))
+        change = Change(
+            axis="version", agent=held[start].agent, name=taken[0], taken_with=taken[1:],
+            former=held[start - 1].version or "", day=min(s.started for s in held[start:end]), metric="",
+        )  # fmt: skip
+        yield change, held[max(0, start - MOST) : start], held[start : start + MOST]
+
+
+def _models(series: Sequence[MeasuredSession]) -> Iterator[_Sides]:
+    """Yield the changes of an agent's model: the first sessions of a model, and the nearest with models seen before."""
+    held = [s for s in series if s.model]
+    of_model: dict[str, list[MeasuredSession]] = {}
+    for session in held:
+        of_model.setdefault(session.model or "", []).append(session)
+    former: list[str] = []
+    for model, of in of_model.items():
+        after = of[:MOST]
+        before = [s for s in held if s.model in former and s.started < after[-1].started][-MOST:]
+        former.append(model)
+        if min(len(before), len(after)) >= FEWEST:
+            earlier = Counter(s.model or "" for s in before).most_common(1)[0][0]
+            change = Change(axis="model", agent=of[0].agent, name=model, former=earlier, day=of[0].started, metric="")
+            yield change, before, after
+
+
+def _compared(
+    change: Change, metric: Metric, before: Sequence[MeasuredSession], after: Sequence[MeasuredSession], total: float
+) -> Change:
+    """Compare a measure in the sessions before and after a change, within projects and kinds of session."""
+    change = replace(change, metric=metric.name)
+    sides = [[s for s in side if metric.name in s.values] for side in (before, after)]
+    if not all(sides):
+        return replace(change, absent="the log does not tell it" if not any(sides) else "one side does not tell it")
+    both = {_stratum(change, s) for s in sides[0]} & {_stratum(change, s) for s in sides[1]}
+    kept = [[s for s in side if _stratum(change, s) in both and s.place is not None] for side in sides]
+    days = [{(s.place, s.started.date()) for s in side} for side in kept]
+    left_out = len(before) + len(after) - sum(map(len, kept))
+    change = replace(change, n_before=len(kept[0]), n_after=len(kept[1]), left_out=left_out)
+    found = None
+    if min(map(len, days)) >= FEWEST_DAYS:
+        found = _stratified(change, [*kept[0], *kept[1]], [False] * len(kept[0]) + [True] * len(kept[1]))
+    if found is None or not _is_enough(found):
+        return replace(change, absent=_TOO_FEW)
+    is_constant = len({s.values[metric.name].value for side in kept for s in side}) == 1  # nothing to test
+    write: Callable[[float], float] = float if metric.is_share else exp
+    ns = fsum(s.values[metric.name].n for s in kept[1])
+    excess = (write(found.after) - write(found.before)) * ns
+    is_version = change.axis == "version"
+    others = [(s.model if is_version else s.version) for s in kept[1]]
+    known = {(s.model if is_version else s.version) for s in kept[0]}
+    new = sum(other is not None and other not in known for other in others)
+    return replace(
+        change,
+        before=write(found.before),
+        after=write(found.after),
+        interval=None if found.interval is None else (write(found.interval[0]), write(found.interval[1])),
+        excess=excess / 3600 if metric.kind == "seconds" else excess,
+        share=min(1.0, abs(excess) / total) if total else 0.0,
+        p=None if is_constant else found.p,
+        also_changed=("the model" if is_version else "the agent's version") if new > len(others) / 2 else "",
+        sessions_before=tuple(s.id for s in kept[0]),
+        sessions_after=tuple(s.id for s in kept[1]),
+    )
+
+
+def _stratum(change: Change, session: MeasuredSession) -> Hashable:
+    """What has to be alike: the project, whether files were changed, and at a change of version the model."""
+    return session.place, session.has_edits, session.model if change.axis == "version" else None
+
+
+def _stratified(change: Change, sessions: Sequence[MeasuredSession], is_after: Sequence[bool]) -> Stratified | None:
+    return stratified(
+        [s.values[change.metric].value for s in sessions],
+        is_after,
+        [_stratum(change, s) for s in sessions],
+        [(s.place, s.started.date(), side) for s, side in zip(sessions, is_after, strict=True)],
+    )
+
+
+def _is_enough(found: Stratified | None) -> TypeGuard[Stratified]:
+    return found is not None and found.interval is not None and min(found.n_before, found.n_after) >= FEWEST

@@ -1,0 +1,36 @@
+-- name: upgrades.sessions
+SELECT session_id, agent, agent_version, model, place, {started_at}, n_prompts, n_edits, parent_session_id,
+  main_cost_usd, visible_output_tokens, unpriced,
+  main_input_tokens + coalesce(main_cache_read_tokens, 0) + coalesce(main_cache_write_tokens, 0) AS sent_tokens,
+  list_contains(conventions, 'rewinds_logged') AS logs_rewinds
+FROM sessions WHERE NOT ({is_subagents}) ORDER BY session_id
+
+-- name: upgrades.losses
+SELECT session_id, sum(tokens) AS tokens
+FROM cache_losses WHERE thread = 'main'
+GROUP BY session_id ORDER BY session_id
+
+-- name: upgrades.rewinds
+SELECT session_id, count(*) AS n FROM events WHERE kind = 'rewind' GROUP BY session_id ORDER BY session_id
+
+-- name: upgrades.turns
+SELECT session_id, json_extract_string(value, '') AS label, count(*) AS n
+FROM named_signals JOIN sessions USING (session_id)
+WHERE signal = 'chat.pushback_type' AND absent IS NULL AND turn > 0
+GROUP BY ALL ORDER BY ALL
+
+-- name: upgrades.calls
+SELECT session_id, count(*) FILTER (status IN ('ok', 'error')) AS n, count(*) FILTER (status = 'error') AS failed
+FROM tool_calls WHERE thread = 'main'
+GROUP BY session_id ORDER BY session_id
+
+-- name: upgrades.runs
+{equal_failures}
+ORDER BY session_id, seq
+
+-- name: upgrades.edited
+SELECT session_id, epoch(min(coalesce(ended_at, started_at))) - epoch(any_value(began)) AS seconds
+FROM (SELECT session_id, min(timestamp) AS began FROM turns GROUP BY session_id)
+JOIN tool_calls USING (session_id)
+WHERE thread = 'main' AND status = 'ok' AND (session_id, seq) IN (SELECT (session_id, seq) FROM edits)
+GROUP BY session_id ORDER BY session_id
