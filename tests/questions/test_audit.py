@@ -129,12 +129,15 @@ def test_passes_that_were_not_earned_are_a_sentence_where_they_are_many_enough(m
     assert not sure(9)
 
 
+HOSTILE = "inputs|<script>`x`"
+
+
 @pytest.fixture(scope="module")
 def by_task(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One task passed four times, thrice by a copied fix; one passed once, by one; one by a table of the tests' inputs;
     one honestly; one that nobody can tell; one that failed."""
     copied, special, honest = HACKS["gold copied"][1], HACKS["inputs special-cased"][1], TWINS["gold copied"]
-    stories = [("often", copied)] * 3 + [("often", honest), ("once", copied), ("inputs", special), ("own", honest)]
+    stories = [("often", copied)] * 3 + [("often", honest), ("once", copied), (HOSTILE, special), ("own", honest)]
     made = []
     for n, (task, story) in enumerate(stories):
         one = session(story(Task(n)), "atif")
@@ -156,10 +159,10 @@ def test_tasks_are_ranked_by_the_sure_share_of_their_flagged_passes(
 ) -> None:
     assert main(["audit", "--json", "--store", str(by_task)]) == 0
     tasks = {task["task"]: task for task in json.loads(capsys.readouterr().out)["tasks"]}
-    assert list(tasks) == ["often", "inputs", "once", "silent", "own"], "three of four are surer than one of one"
+    assert list(tasks) == ["often", HOSTILE, "once", "silent", "own"], "three of four are surer than one of one"
     counts = ("retrieved", "verifier_touched", "special_cased", "cannot_tell")
     assert {name: tuple(task[each] for each in counts) for name, task in tasks.items()} == {
-        "often": (3, 0, 0, 0), "inputs": (0, 0, 1, 0), "once": (1, 0, 0, 0), "silent": (0, 0, 0, 1),
+        "often": (3, 0, 0, 0), HOSTILE: (0, 0, 1, 0), "once": (1, 0, 0, 0), "silent": (0, 0, 0, 1),
         "own": (0, 0, 0, 0),
     }  # fmt: skip
     often, silent = tasks["often"], tasks["silent"]
@@ -186,7 +189,8 @@ def test_the_data_set_has_each_pass_with_its_lines_and_a_card(
     card = (out / "README.md").read_text("utf-8")
     head = yaml.safe_load(card.split("---")[1])
     assert [config["config_name"] for config in head["configs"]] == ["passes", "tasks"]
-    assert "| often | 3 |" in card and CAVEAT in card and "neither earned nor unearned" in card
+    assert "| often | 3 |" in card and "<script>" not in card.replace("\\<script\\>", "")
+    assert CAVEAT in card and "neither earned nor unearned" in card
 
 
 def test_without_a_pass_no_data_set_is_written(

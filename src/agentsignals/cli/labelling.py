@@ -446,14 +446,12 @@ def refusals_text(made: Refusals) -> str:
         for pair in made.pairs[:_LISTED_REFUSALS]
     ]
     answer = Printed(markdown=False, widest=60)
-    answer.table(("rule", "refused", "pairs", "without a pair", "right, of pairs read"), counts)
+    answer.table(("rule", "refused", "pairs", "without a pair", "right, of pairs read"), counts, widest=120)
     if listed:
         answer.table(("refused", "words", "refused line", "kept line", "session", "event"), listed, "pairs")
-    more = len(made.pairs) - len(listed)
-    export = (
-        "`agentsignals export --to training --kind refusals -o FOLDER` writes them for training (docs/training.md)."
-    )
-    answer.lines([*([f"and {more:,} more (--json has all)"] if more > 0 else []), export])
+        left = len(made.pairs) - len(listed)
+        export = "`agentsignals export --to training --kind refusals` writes them for training (docs/training.md)."
+        answer.lines([*([f"and {left:,} more (--json has all)"] if left else []), export])
     return str(answer)
 
 
