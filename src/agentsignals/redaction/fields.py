@@ -225,8 +225,9 @@ def _of_name(  # noqa: PLR0913  (a name, and what was read)
         return
     before = _SAID_BEFORE.search(text, max(0, start - _SAID_CHARS), start) if word in _SAID else None
     said = before[before.lastgroup or 0] if before else ""
+    is_rare_said = is_rare_word(said) and _ENDS.match(text, end) is not None
     if before and (
-        looks_typed(said) or looks_given(said) or is_rare_word(said) if word == "password" else looks_chosen(said)
+        looks_typed(said) or looks_given(said) or is_rare_said if word == "password" else looks_chosen(said)
     ):
         yield Span(*before.span(before.lastgroup or 0), "secret")
     if speaks_of_other(name) or (text[end : end + 1] in _OF_CODE and not text.startswith(("/i)", "()", "? "), end)):
@@ -298,7 +299,7 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
         return None  # a filter
     # A sentence gives a word that programs do not use, and goes on with another thing.
     is_given = word == "password" and is_rare_word(value) and _ENDS.match(text, last) is not None
-    is_given = is_given and (op in _COPULAS.split() or (is_said and op == ""))
+    is_given = is_given and (op in _COPULAS.split() or (is_said and op == "" and name.isalpha()))
     if is_given and not quoted and not speaks_of_other(name):
         return Span(first, last, "secret")
     is_short = value.isalpha() and len(value) < _LONG_WORD
@@ -553,7 +554,8 @@ def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
             chosen = (
                 takes and takes_chosen and (looks_typed(value) or OF_APP.fullmatch(value) or _HEX_KEY.fullmatch(value))
             )
-            is_place = n == 2 or (n == len(literals) - 1 < 2 and (n == 1 or takes))  # host, user, password, database
+            # HOST, USER, PASSWORD, DATABASE or USER, PASSWORD.
+            is_place = n == 2 or (n == len(literals) - 1 < 2 and (n == 1 or takes) and not name.endswith("connect"))
             chosen = chosen or (is_place and takes_chosen and is_rare_word(value))
             if "encode" in name and (pair := _USER_AND.fullmatch(value)) and looks_typed(pair[1]):
                 yield Span(literal.start(1) + pair.start(1), literal.end(1), "secret")

@@ -488,12 +488,13 @@ _PIN = deferred_pattern(
     r"(?:\bPIN|(?<![A-Za-z])pin|Pin|(?i:passcode|\botp|\bpuk"
     r"|\b(?:verification|confirmation|security|one-time|login|access|2fa|sms|auth\w*|alarm|door|gate|unlock)"
     r"[ _-](?:code|pin)))\b"
-    r"(?:[^.\n]{0,40}?(?:\b(?:is|ist|lautet|es|est|to|jest|je)|[:=éè]|(?i:pin|puk|code))|(?=\s))\s?[\"'#]?"
+    r"(?:[^.\n]{0,40}?(?:\b(?:is|ist|lautet|es|est|to|jest|je)|[:=éè]|(?i:pin|puk|code))|(?<=-pin)(?=\s)|(?<=P[IU][NK])(?=\s\d+\s*(?:[,.;)]|\Z|\n)))\s?[\"'#]?"
     r"(?P<value>\d{4,8}|(?!\d{4}-\d\d-\d\d)\d{2,4}(?:-\d{2,4}){1,2})\b"
 )
 _CODES = deferred_pattern(
     r"(?i:(?:backup|recovery|rescue|scratch)[ _-]?codes?)(?:[\"']?:?|[^:\n]{0,40}:)\s[\s*-]{0,8}"
-    r"(?P<value>(?:[\"']?(?:\d{4} \d{4}|(?=[a-z-]*\d)[\w-]{6,20})[\"']?(?: \(\w{1,12}\))?[\s,*-]{0,6}){1,20})"
+    r"(?P<value>(?:[\"']?(?:\d{4} \d{4}|(?![a-z]+-\d+\b)(?=[a-z-]*\d)[\w-]{6,20})[\"']?"
+    r"(?: \(\w{1,12}\))?[\s,*-]{0,6}){1,20})"
 )
 """Logins of point-to-point links, of FTP and of mail; codes for a lost device."""
 _CHARACTERS = deferred_pattern(r"[\"'](?P<typed>[^\"'\n]{6,200})[\"']\.toCharArray\(\)")

@@ -162,7 +162,8 @@ _SPEAKING_RUN = 2
 """Letters and digits per change of kind: fewer are drawn, and have no words in them but by chance."""
 _PASS = deferred_pattern(r"(?i)pass\b")
 _PROSE = deferred_pattern(
-    r"(?i)\b(?:must|least|require\w*|invalid|incorrect|enter|your|characters?|please|not|is|wrong)\b|(?-i:\A[A-Z].*\bthe\b)"
+    r"(?i)\b(?:must|least|require\w*|invalid|incorrect|enter|your|characters?|please|not|is|wrong|too|contain\w*|match\w*|forgot\w*"
+    r"|expired|missing)\b|(?-i:\A[A-Z].*\bthe\b)"
 )
 _TYPES = frozenset(("string", "String", "number", "boolean", "unknown", "object", "Object", "optional", "Optional",
                     "SecretStr", "Option", "bytes", "required", "nullable", "binary", "hidden", "default", "undefined",
@@ -231,6 +232,8 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
     # Values without a digit are mostly code.
     if word == "token":
         return quoted and len(value) >= 20 and value.isalnum() and not (value.islower() or value[1:].islower())
+    if value.isalpha() and named(value) in ("password", "secret"):  # a label
+        return False
     if value in _TYPES or value == "[]byte" or _speaks_of_it(value) or says_of_it(value):
         return False
     if quoted or name.replace("-", "_").isupper():
@@ -302,6 +305,7 @@ def looks_chosen(value: str) -> bool:
 
 _PARTS_OF = deferred_pattern(r"[A-Z]?[a-z]+|[A-Z]+")
 """The words that a name in camel case is made of."""
+_PARTICIPLE = deferred_pattern(r"[A-Z]?[a-z]{3,}(?:ed|able|ible|less|ized|ising|izing)")
 _WORDS_AND_NUMBER = deferred_pattern(r"[A-Za-z]{3,}(?:[._-][A-Za-z]+)*(?P<number>(?:[._-]?\d{1,4})?)")
 
 
@@ -318,13 +322,13 @@ def is_rare(value: str, least: int = 4) -> bool:
 
 def says_of_it(value: str) -> bool:
     """Return whether a word says of a password that it is wrong, required or changed, in any language of the table."""
-    return value.isalpha() and value.lower().startswith(_SAYS)
+    return value.isalpha() and (value.lower().startswith(_SAYS) or _PARTICIPLE.fullmatch(value) is not None)
 
 
 def is_rare_word(value: str) -> bool:
     """Return whether a value is words joined by signs, with a number at most, of which programs hardly use one."""
     words = _WORDS_AND_NUMBER.fullmatch(value)
-    return words is not None and is_rare(value[: words.start("number")], 5)
+    return words is not None and not _FILE.fullmatch(value) and is_rare(value[: words.start("number")], 5)
 
 
 @cache
