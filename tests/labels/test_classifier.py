@@ -127,7 +127,7 @@ def test_the_best_labeller_at_hand_is_the_default(
     assert ("at least" in shown.out) is (best == "rules")
     assert "kappa" in shown.err and ("lower bounds" in shown.err) is (best == "rules")
     monkeypatch.setattr(labellers, "find_spec", lambda _: object())
-    assert default_labeller(task(name)) == ("encoder" if best == "classifier" else best)
+    assert default_labeller(task(name)) == "encoder"
     with pytest.raises(UsageError, match="can label the task persona"):
         default_labeller(task("persona"))
 
@@ -140,18 +140,18 @@ def test_help_names_every_labeller_and_the_recommended_ones_kappa(capsys: pytest
         assert re.search(rf"\b{name}\b", words), name
     assert "encoder: recommended" in words
     for kind in ("encoder", "classifier"):
-        for name in shipped_tasks():
+        for name in shipped_tasks(kind):
             figure = labeller_figure(name, kind)
             assert figure is not None and f"{figure.kappa:.2f}".lstrip("0") in words, (kind, name)
 
 
 LEFT_OUT = Path(__file__).with_name("left_out_rows.json")
-"""Random rows of projects left out of training, as `labels.training --left-out` wrote them: project, class, class
-named, scores."""
+"""Random rows of projects left out of the encoder's training, as `labels.training --left-out` wrote them: project,
+class, class named, scores, file."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["pushback", "prompt_intent"])
+@pytest.mark.parametrize("name", ["pushback", "prompt_intent", "sentiment"])
 def test_the_share_shown_is_as_near_to_the_truth_as_the_count_and_its_interval_holds_it(name: str) -> None:
     """Each project's shares by a calibration on the others. Project 0, the largest, was judged by models trained on the
     small rest, and is no example of one's own."""
@@ -165,7 +165,7 @@ def test_the_share_shown_is_as_near_to_the_truth_as_the_count_and_its_interval_h
             named,
             dict(zip(classes, scores, strict=True)),
         )
-        for n, (project, label, named, scores) in enumerate(held["rows"])
+        for n, (project, label, named, scores, _) in enumerate(held["rows"])
     ]
     shown, counted, covered = [], [], []
     for project in {j.example.project for j in rows} - {"0"}:
@@ -175,8 +175,8 @@ def test_the_share_shown_is_as_near_to_the_truth_as_the_count_and_its_interval_h
         calibration = training.calibrated([j for j in rows if j.example.project != project], classes)
         assert calibration is not None
         model = Model(
-            task=name, kind="classifier", features_version=VERSION, classes=classes, intercept=[], weights={},
-            calibration=calibration,
+            task=name, kind="encoder", features_version=VERSION, classes=classes, intercept=[], weights={},
+            calibration=calibration, net="f" * 64,
         )  # fmt: skip
         chances = [model.probabilities([j.scores[c] for c in classes]) for j in of]
         for at, value in enumerate(classes):
@@ -186,13 +186,16 @@ def test_the_share_shown_is_as_near_to_the_truth_as_the_count_and_its_interval_h
             shown += [abs(share.share - truth)] * len(of)
             counted += [abs(share.counted - truth)] * len(of)
             covered += [share.low <= truth <= share.high] * len(of)
-    assert sum(shown) <= 1.05 * sum(counted)
+    # Most projects have no message with a feeling in so few rows: counting none is near.
+    assert sum(shown) <= sum(counted) * (1.25 if name == "sentiment" else 1)
     assert sum(covered) >= 0.93 * len(covered)
 
 
 def test_a_class_that_is_wrong_as_often_as_right_is_not_shown() -> None:
-    assert trust("prompt_intent", "encoder", "debug") == Trust(True, (293 + 147) / 627, 439 + 188)
-    assert trust("prompt_intent", "encoder", "test") == Trust(True, 56 / 101, 101), "by today's weights"
+    assert trust("prompt_intent", "encoder", "debug") == Trust(True, 150 / 172, 172), "the same rows count once"
+    assert trust("pushback", "encoder", "correction") == Trust(False, 68 / 136, 136), "as often wrong as right"
+    assert trust("sentiment", "encoder", "NEGATIVE") == Trust(True, 13 / 23, 23)
+    assert trust("pushback", "classifier", "correction").n == 133 + 501, "two sets of rows"
     assert trust("prompt_intent", "classifier", "connect") == Trust(False, 2 / 11, 11)
     assert trust("pushback", "classifier", "rejection") == Trust(False), "one label is no measure"
     assert trust("pushback", "rules", "rejection") == Trust(False)
@@ -273,7 +276,7 @@ def test_whole_projects_are_left_out(own: Path) -> None:
     held = training.examples([own.parent / "gold.jsonl"], task("pushback"))
     groups = training.folds(held, 4)
     assert len(groups) == 4 and sorted(p for group in groups for p in group) == [f"p{n}" for n in range(6)]
-    left_out, curve = training.left_out(held, task("pushback"))
+    left_out, curve = training.left_out(held, task("pushback"), training.folds(held, training.FOLDS))
     assert len(left_out) == len(held) and set(curve) == {*training.CURVE, 1.0}
     found = training.held_out(left_out, task("pushback").values)
     assert found.kappa is not None and found.kappa > 0.8, "such easy words are learnt"
@@ -319,6 +322,7 @@ def test_another_tasks_model_is_refused(store: Store, own: Path, capsys: pytest.
         (lambda model: {"classes": model["classes"][:1]}, "lacks weights for a class"),
         (lambda model: {"features_version": 99}, "is of version 99"),
         (lambda model: {"weights": "none"}, "is no classifier"),
+        (lambda model: {"kind": "encoder"}, "has no fine-tuned encoder"),
     ],
 )
 def test_a_file_that_is_no_model_is_named(
@@ -333,10 +337,10 @@ def test_a_file_that_is_no_model_is_named(
         read(tmp_path / "nothing.json")
 
 
-def test_no_model_is_made_where_none_can_be_judged(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="too few projects"):
-        few = gold_file(tmp_path / "few.jsonl", 2)
-        training.trained([few], task("pushback"), training.examples([few], task("pushback")))
+def test_no_model_is_made_where_none_can_be_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for of, words in (("pushback", "too few projects"), ("pushback,sentiment", "several tasks")):
+        assert training.main([of, str(gold_file(tmp_path / "few.jsonl", 2)), "--out", str(tmp_path / "m.json")]) == 2
+        assert words in capsys.readouterr().err
     with pytest.raises(UsageError, match="No classifier"):
         training.examples([], task("persona"))
     one = training.examples([gold_file(tmp_path / "one.jsonl", label="correction")], task("pushback"))

@@ -21,7 +21,7 @@ from agentsignals.labels import gold
 from agentsignals.labels.gold import GoldRow
 from agentsignals.labels.tasks import Task, Unfit, Verdict, mark, prompt, read_as, schema_of, sections
 from agentsignals.labels.units import Mask, Unit, plain, shortened
-from agentsignals.model import Absent, Turn
+from agentsignals.model import ENCODER, Absent, Turn
 from agentsignals.redaction import redacted
 from agentsignals.redaction.values import without_pseudonyms
 from agentsignals.stats.intervals import SEED
@@ -217,6 +217,8 @@ class Asker:
             temperature=self._prompting.temperature,
             message=unit.message,
             answer_end=unit.answer_end,
+            # The encoder reads the answer before the message for every task.
+            read_too=unit.answer_end or "" if self._labeller.partition(":")[0] == ENCODER else "",
         )
         question = msgspec.structs.replace(question, schema=self._prompting.schema(question.schema))
         keys = [question.key]
@@ -240,13 +242,15 @@ def made(  # noqa: PLR0913  (the fields of a question)
     *,
     tokens: int,
     read: Callable[[str], Any],
+    read_too: str = "",
     **more: Any,
 ) -> Question:
-    """A question whose key follows from who is asked, what is told and shown, and the answer's shape."""
+    """A question whose key follows from who is asked, what is told, shown and read too, and the answer's shape."""
     schema = schema_of(answer)
     # Without lone surrogates, which have no bytes to send.
     material = sections([("material", shown)]).encode("utf-8", "replace").decode()
     asked = [labeller, mark(instructions), mark(json.dumps(schema, sort_keys=True)), material]
+    asked += [mark(read_too)] if read_too else []
     return Question(
         key=hashlib.sha256("\0".join(asked).encode()).hexdigest(),
         task=name,

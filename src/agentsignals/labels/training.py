@@ -2,8 +2,10 @@
 scikit-learn: extra `drivers`; with --encoder, the extra `encoder`, too).
 
     python -m agentsignals.labels.training pushback gold.jsonl more.jsonl --out pushback.json
+    python -m agentsignals.labels.training pushback,sentiment gold.jsonl --encoder --out FOLDER
 
-Nothing is drawn: the same files give the same model. Rows without a `project` make a project of their session.
+The same files give the same model. Rows without a `project` make a project of their session. With --encoder, one net is
+fine-tuned for all tasks: without each of five groups of projects, and with all, or once without the file --unseen.
 """
 
 from __future__ import annotations
@@ -22,14 +24,15 @@ from msgspec import Struct
 
 from agentsignals import private_files
 from agentsignals.errors import AgentSignalsError, LabelError, UsageError, install_command
-from agentsignals.labels import gold
-from agentsignals.labels.labellers.encoder import vectors
+from agentsignals.labels import fine_tuning, gold
+from agentsignals.labels.labellers.encoder import NET_FILE, Pair, write_net
 from agentsignals.labels.tasks import Task
 from agentsignals.labels.tasks import task as task_of
 from agentsignals.labels.units import answer_end_in
 from agentsignals.model import CLASSIFIER, ENCODER, Turn
 from agentsignals.stats.agreement import kappa_estimate
 from agentsignals.stats.intervals import Z, t_quantile
+from agentsignals.stats.validation import LabellerFigure
 from agentsignals.words.classifier import (
     TEXT_KINDS,
     VERSION,
@@ -42,18 +45,19 @@ from agentsignals.words.classifier import (
     session_mark,
     softmax,
 )
-from agentsignals.words.lexicon import RULES_BY_TASK
+from agentsignals.words.lexicon import RULES_BY_TASK, is_english
 from agentsignals.words.text import count_tokens
 
 MIN_SESSIONS, MIN_PROJECTS = 3, 2
 """A feature counts that stands in messages of so many sessions and projects: what one person or project writes alone
 teaches little about others, and does not get into the file."""
 FOLDS, FEWEST_PROJECTS = 5, 5
-STRENGTHS = {CLASSIFIER: 0.3, ENCODER: 0.1}
-"""Inverse strengths of the ridge; set by hand, out of .1, .3 and 1."""
+STRENGTH = 0.3
+"""Inverse strength of the ridge; set by hand, out of .1, .3 and 1."""
 TEXT_WEIGHT = 4.0
-VECTOR_WEIGHT = 3.0
-"""Weights of word features and of the vector relative to marks and rules; set once, by hand."""
+"""Weight of word features relative to marks and rules; set once, by hand."""
+WORDS_WEIGHT = 0.5
+"""Weight of the words' scores relative to the fine-tuned encoder's; set by hand (docs/labels.md#which-labeller)."""
 CURVE = (0.25, 0.5)
 """Shares of the sessions that the learning curve is measured with, beside all."""
 FEWEST_RANDOM = 8
@@ -61,11 +65,13 @@ FEWEST_RANDOM = 8
 RARE_WEIGHT = 0.5
 """Exponent of the weight of rare classes: 0 weighs rows alike, 1 classes. Set once, out of 0, .5 and 1."""
 _ROUNDS, _TOLERANCE = 500, 1e-3
-_SMALLEST = {CLASSIFIER: 0.05, ENCODER: 0.02}
-"""Features whose weights are all below this are left out of the file. The ridge of an encoder's is stronger."""
+_SMALLEST = 0.05
+"""Features whose weights are all below this are left out of the file."""
 _DECIMALS = 2
 """Decimals of a weight: a message has some hundred features, whose rounding errors cancel out."""
 Features = dict[str, float]
+Place = tuple[str, int | None]
+"""Session and turn."""
 
 
 class Example(Struct, frozen=True, kw_only=True):
@@ -80,6 +86,14 @@ class Example(Struct, frozen=True, kw_only=True):
     """Verdict of the rules."""
     annotator: str
     counted: Features
+    turn: int | None = None
+    pair: Pair = Pair("", "")
+    """The end of the answer before it, and its text."""
+    file: str = ""
+
+    @property
+    def place(self) -> Place:
+        return self.session_id, self.turn
 
 
 class Judged(NamedTuple):
@@ -89,25 +103,23 @@ class Judged(NamedTuple):
 
 
 def examples(
-    paths: Sequence[Path | str], task: Task, column: str | None = None, *, encoder: bool = False
+    paths: Sequence[Path | str], task: Task, column: str | None = None, *, english: bool = False
 ) -> list[Example]:
-    """The labelled messages of gold files that the task is about. UsageError where they are no messages. `encoder`:
-    with their vectors."""
+    """The labelled messages of gold files that the task is about. UsageError where they are no messages. `english`:
+    those alone."""
     if task.level != "turn" or not task.values or task.name not in RULES_BY_TASK:
         raise UsageError(
             f"No classifier can be trained for {task.name}.", f"Choose one of: {', '.join(RULES_BY_TASK)}."
         )
-    rows = [
-        row
+    return [
+        _example(task, row, Path(path).name)
         for path in paths
         for row in gold.read(path, task, column).rows
-        if row.text and row.label and (row.turn or 1) >= task.min_turns
+        if row.text and row.label and (row.turn or 1) >= task.min_turns and (not english or is_english(row.text))
     ]
-    encoded = vectors([row.text or "" for row in rows]) if encoder else [{}] * len(rows)
-    return [_example(task, row, vector) for row, vector in zip(rows, encoded, strict=True)]
 
 
-def _example(task: Task, row: gold.GoldRow, vector: Features) -> Example:
+def _example(task: Task, row: gold.GoldRow, file: str) -> Example:
     text = row.text or ""
     turn = Turn(
         turn=(row.turn or 1) - 1,
@@ -118,7 +130,7 @@ def _example(task: Task, row: gold.GoldRow, vector: Features) -> Example:
         model=None,
         seq=0,
     )
-    answer = answer_end_in(row.before or "") if task.shows == "exchange" else None
+    answer = answer_end_in(row.before or "")
     return Example(
         label=str(row.label),
         session_id=row.session_id,
@@ -126,15 +138,15 @@ def _example(task: Task, row: gold.GoldRow, vector: Features) -> Example:
         random=(row.stratum or "").endswith("random"),
         annotator=row.annotator or "somebody the file does not name",
         rules=RULES_BY_TASK[task.name](turn).value,
-        counted=features(turn, answer) | vector,
+        counted=features(turn, answer if task.shows == "exchange" else None),
+        turn=row.turn,
+        pair=Pair(answer, text),
+        file=file,
     )
 
 
-def fitted(held: Sequence[Example], task: Task, share: float = 1.0, strength: float = 0.0) -> Model:
-    """Return the model of these examples. `share`: of their sessions, in an order without meaning. `strength`: the
-    labeller's own, where it is 0."""
-    kind = ENCODER if any(name.startswith("v:") for e in held[:1] for name in e.counted) else CLASSIFIER
-    strength = strength or STRENGTHS[kind]
+def fitted(held: Sequence[Example], task: Task, share: float = 1.0, strength: float = STRENGTH) -> Model:
+    """Return the model of these examples. `share`: of their sessions, in an order without meaning."""
     sessions = sorted({e.session_id for e in held}, key=session_mark)
     kept = set(sessions[: max(1, round(len(sessions) * share))])
     learnt = [e for e in held if e.session_id in kept]
@@ -172,11 +184,11 @@ def fitted(held: Sequence[Example], task: Task, share: float = 1.0, strength: fl
     }
     return Model(
         task=task.name,
-        kind=kind,
+        kind=CLASSIFIER,
         features_version=VERSION,
         classes=classes,
         intercept=[round(number, _DECIMALS) for number in intercept],
-        weights={name: row for name, row in weights.items() if max(map(abs, row[1:])) >= _SMALLEST[kind]},
+        weights={name: row for name, row in weights.items() if max(map(abs, row[1:])) >= _SMALLEST},
         text_weight=TEXT_WEIGHT,
         uses_answer=task.shows == "exchange",
         rows=len(learnt),
@@ -196,7 +208,7 @@ def _rarity(learnt: Sequence[Example]) -> dict[str, float]:
             projects[name].add(e.project)
     most = min(MIN_PROJECTS, len({e.project for e in learnt}))
     return {
-        name: log((1 + len(learnt)) / (1 + n)) + 1 if _is_text(name) else VECTOR_WEIGHT if name[:2] == "v:" else 1.0
+        name: log((1 + len(learnt)) / (1 + n)) + 1 if _is_text(name) else 1.0
         for name, n in counts.items()
         if len(sessions[name]) >= MIN_SESSIONS and len(projects[name]) >= most
     }
@@ -216,19 +228,78 @@ def folds(held: Iterable[Example], n: int) -> list[set[str]]:
     return [{project for project, _ in group} for group in groups]
 
 
-def left_out(held: Sequence[Example], task: Task) -> tuple[list[Judged], dict[float, float | None]]:
-    """Judge each example by a model trained on the other projects. Also return kappa by the share of the sessions that
-    the models were trained on."""
+def left_out(
+    held: Sequence[Example], task: Task, groups: Sequence[set[str]], nets: Nets | None = None
+) -> tuple[list[Judged], dict[float, float | None]]:
+    """Judge the examples of each group of projects by a model trained on all others. Also return kappa by the share of
+    the sessions that the models were trained on; with `nets`, of all of them alone."""
     by_share = defaultdict[float, list[Judged]](list)
-    for group in folds(held, FOLDS):
+    for group in groups if nets is None else nets.groups:
         rest, out = [e for e in held if e.project not in group], [e for e in held if e.project in group]
-        for share in (*CURVE, 1.0):
+        for share in (*CURVE, 1.0) if nets is None else (1.0,):
             model = fitted(rest, task, share)
+            model = model if nets is None else with_net(model, nets.sha256)
             for e in out:
-                scores = dict(zip(model.classes, model.scores(e.counted), strict=True))
+                judged = e.counted if nets is None else e.counted | nets.left_out[e.place][task.name]
+                scores = dict(zip(model.classes, model.scores(judged), strict=True))
                 by_share[share].append(Judged(e, max(scores, key=scores.__getitem__), scores))
         print(f"left out {len(out)} rows of {len(group)} projects", file=sys.stderr)
     return by_share[1.0], {share: _kappa(of).get("value") for share, of in by_share.items()}
+
+
+# -- The fine-tuned encoder
+
+
+class Nets(NamedTuple):
+    """The net that goes into the file, and the features that a net made of messages of projects it had not seen."""
+
+    sha256: str
+    """Of the net's file."""
+    groups: list[set[str]]
+    """Projects that were left out together."""
+    left_out: dict[Place, dict[str, Features]]
+    """By message and task."""
+
+
+def fine_tuned(by_task: dict[str, list[Example]], folder: Path, unseen: str) -> Nets:
+    """Train the nets, and write the one that is kept into a folder. `unseen`: the file that is not trained on."""
+    rows: dict[Place, Example] = {}
+    labels: dict[Place, dict[str, str]] = defaultdict(dict)
+    for name, held in by_task.items():
+        for e in held:
+            rows.setdefault(e.place, e)
+            labels[e.place][name] = e.label
+    every = sorted(rows.values(), key=lambda e: e.file)
+    classes = {name: sorted(task_of(name).values) for name in by_task}
+    below = dict(zip((e.place for e in every), fine_tuning.lower_layers([e.pair for e in every]), strict=True))
+    learnt = [e for e in every if e.file != unseen]
+    groups = folds(learnt, FOLDS) if len(learnt) == len(every) else [{e.project for e in every if e.file == unseen}]
+    found = dict[Place, dict[str, Features]]()
+    for group in groups:
+        rest, out = [e for e in every if e.project not in group], [e for e in every if e.project in group]
+        tensors = fine_tuning.fine_tuned([labels[e.place] for e in rest], [below[e.place] for e in rest], classes)
+        judged = fine_tuning.judged(tensors, classes, [below[e.place] for e in out])
+        found |= dict(zip((e.place for e in out), judged, strict=True))
+    if len(learnt) == len(every):
+        tensors = fine_tuning.fine_tuned([labels[e.place] for e in every], [below[e.place] for e in every], classes)
+    return Nets(write_net(folder / NET_FILE, tensors, classes), groups, found)
+
+
+def with_net(model: Model, sha256: str) -> Model:
+    """Return the model whose scores are a fine-tuned encoder's, plus those of a classifier of words by their weight."""
+
+    def less(weights: Iterable[float]) -> list[float]:
+        return [round(WORDS_WEIGHT * weight, _DECIMALS + 1) for weight in weights]
+
+    of_words = {
+        name: [row[0], *less(row[1:])]
+        for name, row in model.weights.items()
+        if WORDS_WEIGHT * max(map(abs, row[1:])) >= _SMALLEST
+    }
+    of_net = {f"n:{name}": [1.0, *(float(name == other) for other in model.classes)] for name in model.classes}
+    return msgspec.structs.replace(
+        model, kind=ENCODER, net=sha256, intercept=less(model.intercept), weights=of_words | of_net
+    )
 
 
 # -- Calibration: probabilities whose mean is a share
@@ -329,16 +400,39 @@ def held_out(judged: Sequence[Judged], classes: Sequence[str]) -> HeldOut:
     )
 
 
-def random_rows(judged: Sequence[Judged], classes: Sequence[str]) -> list[bytes]:
-    """Return the random rows of projects left out as JSON, without texts: project (0: the largest), class, class named,
-    scores."""
+def random_rows(judged: Sequence[Judged], classes: Sequence[str]) -> dict[str, Any]:
+    """Return the random rows of projects left out, without texts: project (0: the largest), class, class named, scores,
+    file."""
     projects = [name for name, _ in Counter(j.example.project for j in judged).most_common()]
-    return [
-        msgspec.json.encode([projects.index(j.example.project), j.example.label, j.predicted, scores])
+    files = sorted({j.example.file for j in judged})
+    rows = [
+        [projects.index(j.example.project), j.example.label, j.predicted, scores, files.index(j.example.file)]
         for j in judged
         if j.example.random
         for scores in [[round(j.scores.get(name, -_FAR), 2) for name in classes]]
     ]
+    return {"classes": classes, "files": files, "rows": rows}
+
+
+def figures_by_file(judged: Sequence[Judged], model: Model) -> dict[str, LabellerFigure]:
+    """Return the model's figures on the random rows of each file, as `stats/validation/labellers.json` holds them."""
+    made = {}
+    for file in sorted({j.example.file for j in judged}):
+        rows = [j for j in judged if j.example.file == file and j.example.random]
+        if kappa := _kappa(rows):
+            made[file] = LabellerFigure(
+                task=model.task,
+                labeller=model.kind,
+                n=len(rows),
+                projects=len({j.example.project for j in rows}),
+                kappa=round(kappa["value"], 2),
+                low=round(kappa.get("low") or 0.0, 2),
+                high=round(kappa.get("high") or 0.0, 2),
+                version=model.version,
+                held_out=True,
+                classes={name: (of.named, of.hits) for name in model.classes for of in [counts_of(rows, name)]},
+            )
+    return made
 
 
 def counts_of(judged: Sequence[Judged], name: str) -> ClassCounts:
@@ -350,19 +444,21 @@ def counts_of(judged: Sequence[Judged], name: str) -> ClassCounts:
 
 
 def trained(
-    paths: Sequence[Path | str], task: Task, held: Sequence[Example]
+    paths: Sequence[Path | str], task: Task, held: Sequence[Example], nets: Nets | None = None, unseen: str = ""
 ) -> tuple[Model, dict[str, Any], list[Judged]]:
-    """Return the model of all examples with its figures on projects left out, a report, and the predictions there.
-    `paths`: the files that the examples are from."""
-    if len({e.project for e in held}) < FEWEST_PROJECTS:
-        raise UsageError(
-            "The examples come from too few projects.", f"Label messages of at least {FEWEST_PROJECTS} projects."
-        )
-    judged, curve = left_out(held, task)
-    model = fitted(held, task)
+    """Return the model of the examples with its figures on projects left out, a report, and the predictions there.
+    `paths`: the files that the examples are from. `unseen`: the file that is not trained on."""
+    others = {e.project for e in held if e.file == unseen}
+    judged, curve = left_out(held, task, [others] if others else folds(held, FOLDS), nets)
+    model = fitted([e for e in held if e.project not in others], task)
+    model = model if nets is None else with_net(model, nets.sha256)
     model = msgspec.structs.replace(
         model,
-        trained_on={Path(path).name: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths},
+        trained_on={
+            Path(path).name: hashlib.sha256(Path(path).read_bytes()).hexdigest()
+            for path in paths
+            if Path(path).name != unseen
+        },
         annotators=sorted({e.annotator for e in held}),
         held_out=held_out(judged, task.values),
         calibration=calibrated(judged, model.classes),
@@ -373,7 +469,7 @@ def trained(
     by = {
         "majority": [j._replace(predicted=frequent) for j in judged],
         "rules": [j._replace(predicted=j.example.rules) for j in judged],
-        "classifier": list(judged),
+        model.kind: list(judged),
     }
     report = {
         "largest": {"project": largest, "rows": rows},
@@ -383,6 +479,9 @@ def trained(
             name: {by_: msgspec.to_builtins(counts_of(of, name)) for by_, of in by.items()} for name in task.values
         },
         "curve": {f"{share:.0%}": value for share, value in curve.items()},
+        "files": msgspec.to_builtins(figures_by_file(judged, model)),
+        "version": model.version,
+        "rows": model.rows,
     }
     return model, report, judged
 
@@ -408,24 +507,39 @@ def _rounded(value: float | None) -> float | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m agentsignals.labels.training")
-    parser.add_argument("task", metavar="TASK", help=", ".join(RULES_BY_TASK))
+    parser.add_argument("tasks", metavar="TASK[,TASK…]", help=", ".join(RULES_BY_TASK))
     parser.add_argument("gold", metavar="FILE", nargs="+", help="gold files with `text`, and `project` where known")
-    parser.add_argument("--column", metavar="NAME", help="where the label stands")
-    parser.add_argument("--out", metavar="FILE", required=True, help="the model's file")
+    parser.add_argument("--column", metavar="NAME", help="where the label stands (default: the task's own)")
+    parser.add_argument("--out", metavar="FILE", required=True, help="the model's file; of --encoder, the folder")
+    parser.add_argument("--unseen", metavar="FILE", help="one of the gold files: measure on it, train on the others")
     parser.add_argument("--left-out", metavar="FILE", help="also write each random row's project, label and scores")
-    parser.add_argument("--encoder", action="store_true", help="for the labeller `encoder`: with vectors of messages")
+    parser.add_argument(
+        "--encoder", action="store_true", help="for the labeller `encoder`: fine-tune one for all tasks"
+    )
     options = parser.parse_args(arguments)
     try:
-        wanted = task_of(options.task)
-        held = examples(options.gold, wanted, options.column, encoder=options.encoder)
-        model, report, judged = trained(options.gold, wanted, held)
+        tasks, out = [task_of(name) for name in options.tasks.split(",")], Path(options.out)
+        if len(tasks) > 1 and not options.encoder:
+            raise UsageError(f"{options.tasks} are several tasks.", "Train one classifier at a time, or use --encoder.")
+        by_task = {task.name: examples(options.gold, task, options.column, english=options.encoder) for task in tasks}
+        if min(len({e.project for e in held}) for held in by_task.values()) < FEWEST_PROJECTS:
+            raise UsageError(
+                "The examples come from too few projects.", f"Label messages of at least {FEWEST_PROJECTS} projects."
+            )
+        unseen = Path(options.unseen or "").name
+        nets = fine_tuned(by_task, out, unseen) if options.encoder else None
+        made = {task.name: trained(options.gold, task, by_task[task.name], nets, unseen) for task in tasks}
     except AgentSignalsError as problem:
         print(f"{problem} {problem.hint}", file=sys.stderr)
         return 2
-    private_files.write(Path(options.out), msgspec.json.encode(model) + b"\n")
+    for name, (model, _, _) in made.items():
+        path = out / f"{name}.{ENCODER}.json" if options.encoder else out
+        private_files.write(path, msgspec.json.encode(model) + b"\n")
     if options.left_out:
-        private_files.write(Path(options.left_out), b"[\n" + b",\n".join(random_rows(judged, model.classes)) + b"\n]\n")
-    print(msgspec.json.format(msgspec.json.encode(report | {"version": model.version, "rows": model.rows})).decode())
+        kept = {name: random_rows(judged, model.classes) for name, (model, _, judged) in made.items()}
+        private_files.write(Path(options.left_out), msgspec.json.encode(kept).replace(b"],[", b"],\n[") + b"\n")
+    reports = {name: report for name, (_, report, _) in made.items()}
+    print(msgspec.json.format(msgspec.json.encode(reports)).decode())
     return 0
 
 

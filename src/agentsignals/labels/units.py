@@ -151,7 +151,7 @@ class Unit(Struct, frozen=True, kw_only=True):
     """Texts a language model is shown; notes are made of all but the last."""
     case: Case
     answer_end: str | None = None
-    """The end of the agent's answer before the message, where the task shows it: what classifiers read."""
+    """The end of the agent's answer before the message: what classifiers read. Masked only where the task shows it."""
     also: tuple[str, ...] = ()
     """Other sessions that the label holds for, where a repository is judged."""
 
@@ -178,8 +178,8 @@ def units(task: Task, session: Session, room: int, mask: Mask = plain) -> Iterat
                 reason = "first_turn" if turn.text.strip() else "no_text"
                 yield NotAsked(session.session_id, turn.turn, reason if turn.kind in SPOKEN else turn.kind)
                 continue
-            parts = _before(view, turn, mask) if task.shows == "exchange" else None
-            yield _of_message(session.session_id, turn, mask, parts, len(view.turns))
+            before_it = _before(view, turn, mask if task.shows == "exchange" else plain)
+            yield _of_message(task, session.session_id, turn, mask, before_it, len(view.turns))
         return
     if task.shows == "pass":
         yield _of_pass(view, room, mask)
@@ -208,14 +208,19 @@ def units(task: Task, session: Session, room: int, mask: Mask = plain) -> Iterat
     )
 
 
-def _of_message(session_id: str, turn: Turn, mask: Mask, parts: Sequence[tuple[str, str]] | None, n_turns: int) -> Unit:
-    """The unit of one message. `parts`: what came before it, where the task shows that."""
-    shown, answer_end = shortened(mask(turn.text), MESSAGE_CHARS), None
-    if parts is not None:
-        answer_end = dict(parts).get("end-of-answer", "")
-        shown = sections([*parts, ("message-to-judge", shown)])
+def _of_message(  # noqa: PLR0913  (a message and what came before it)
+    task: Task, session_id: str, turn: Turn, mask: Mask, before: Sequence[tuple[str, str]], n_turns: int
+) -> Unit:
+    shown = shortened(mask(turn.text), MESSAGE_CHARS)
+    if task.shows == "exchange":
+        shown = sections([*before, ("message-to-judge", shown)])
     return Unit(
-        session_id=session_id, turn=turn.turn, message=turn, parts=(shown,), case=Case(n_turns), answer_end=answer_end
+        session_id=session_id,
+        turn=turn.turn,
+        message=turn,
+        parts=(shown,),
+        case=Case(n_turns),
+        answer_end=dict(before).get("end-of-answer", ""),
     )
 
 
@@ -223,12 +228,10 @@ def unit_of_text(task: Task, session_id: str, turn: int, text: str, before: str,
     """Return the unit of a message that is known by its text and by what came before it, as `before` writes it or as
     the end of the agent's answer alone."""
     message = Turn(turn=turn, kind="prompt", text=text, n_tokens=count_tokens(text), timestamp=None, model=None, seq=0)
-    parts = None
-    if task.shows == "exchange":
-        asked, end = request_in(before), answer_end_in(before)
-        both = (("last-request", asked), ("end-of-answer", end))
-        parts = [(name, mask(part)[-BEFORE_CHARS:]) for name, part in both if part]
-    return _of_message(session_id, message, mask, parts, turn + 1)
+    both = (("last-request", request_in(before)), ("end-of-answer", answer_end_in(before)))
+    masked = mask if task.shows == "exchange" else plain
+    parts = [(name, masked(part)[-BEFORE_CHARS:]) for name, part in both if part]
+    return _of_message(task, session_id, message, mask, parts, turn + 1)
 
 
 def _not_asked(task: Task, view: SessionView) -> str:

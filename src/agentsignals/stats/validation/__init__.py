@@ -155,6 +155,8 @@ class LabellerFigure(Struct, frozen=True, kw_only=True):
     high: float
     version: str = ""
     """The weights of a classifier that were measured."""
+    held_out: bool = False
+    """Its messages are among those of the model's own figures."""
     classes: dict[str, tuple[int, int]] = {}
     """By class: labels of it, and how many of these are right."""
 

@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from agentsignals.errors import SourceError
 from agentsignals.model import CLASSIFIER, ENCODER, Turn
 from agentsignals.words.lexicon import RULES_BY_TASK
 
 # -- Features are named `kind:what`: `w:` one word or two in a row, `b:` the first ones, `e:` the last, `c:` three to
-# five letters, `p:` words of the answer before, `h:` a property of the message's form, `r:` a verdict of the rules
+# five letters, `p:` words of the answer before, `h:` a property of the message's form, `r:` a verdict of the rules,
+# `n:` the logarithm of a class's probability by the fine-tuned encoder
 
 VERSION = 2
 """Raise it when a feature would change: a model knows which it was made with."""
@@ -199,7 +200,7 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
 
     task: str
     kind: str
-    """Its labeller: `classifier`, or `encoder` where vectors are among the features."""
+    """Its labeller: `classifier`, or `encoder` where the judgement of a net is among the features."""
     features_version: int
     classes: list[str]
     intercept: list[float]
@@ -208,6 +209,8 @@ class Model(Struct, frozen=True, kw_only=True, dict=True):
     text_weight: float = 1.0
     uses_answer: bool = False
     """The features include the end of the answer before the message."""
+    net: str | UnsetType = UNSET
+    """SHA-256 of the file of the fine-tuned encoder beside it; unset for a `classifier`."""
     trained_on: dict[str, str] = field(default_factory=dict)
     """SHA-256 of each training file, by its name."""
     rows: int = 0
@@ -315,6 +318,8 @@ def read(path: Path | str) -> Model:
     except msgspec.DecodeError as problem:
         raise SourceError(f"{file} is no classifier: {problem}.", "Name the file of a trained classifier.") from problem
     n = len(model.classes)
+    if (model.kind == ENCODER) != (model.net is not UNSET):
+        raise SourceError(f"The model {file} has no fine-tuned encoder.", "Train it again with --encoder.")
     if n < 2 or len(model.intercept) != n or any(len(row) != n + 1 for row in model.weights.values()):
         raise SourceError(f"The classifier file {file} lacks weights for a class.", "Train the classifier again.")
     if model.features_version != VERSION:
