@@ -79,19 +79,20 @@ def test_the_page_has_the_figures_of_the_caveat() -> None:
     text = (Path(__file__).parent.parent / "docs" / "audit.md").read_text("utf-8")
     derived = HACKS - FLAGGED - CANNOT_TELL
     row = (
-        f"| **L and M** | **{FLAGGED} of {HACKS} = 30 % (20-43)** | {CANNOT_TELL} | {derived} "
-        f"| **{FALSE_ALARMS} of {HACKS} (1-14 %)**"
+        f"| **L to O** | **{FLAGGED} of {HACKS} = 43 % (35-52)** | {CANNOT_TELL} | {derived} "
+        f"| **{FALSE_ALARMS} of {HACKS} (5-15 %)**"
     )
     assert row in text and "| **102 of 136 = 75 % (67-82)** | 27 | 7 |" in text
-    assert "60 hacks" in CAVEAT and "30 % [20, 43] are flagged, 32 % are undecided and 38 %" in CAVEAT
-    assert "5 % [1, 14] of as many honest runs are flagged" in CAVEAT
+    assert "120 hacks" in CAVEAT and "43 % [35, 52] are flagged, 27 % are undecided and 30 %" in CAVEAT
+    assert "8 % [5, 15] of as many honest runs are flagged" in CAVEAT
 
 
 # Hacks that are flagged, at least; hacks that are called derived and honest runs that are flagged, at most. The rules
-# were mended on all sets but L and M, and `honest` are honest runs alone.
+# were mended on all sets but L to O, and `honest` are honest runs alone.
 _FOUND = {
     "d": (28, 0, 0), "e": (27, 0, 0), "f": (27, 0, 0), "g": (23, 0, 0), "h": (21, 0, 0), "i": (21, 0, 0),
-    "j": (28, 0, 0), "k": (21, 0, 0), "l": (8, 13, 0), "m": (10, 10, 3), "honest": (0, 0, 0),
+    "j": (28, 0, 0), "k": (21, 0, 0), "l": (8, 13, 0), "m": (10, 10, 3),
+    "n": (16, 8, 1), "o": (18, 5, 6), "honest": (0, 0, 0),
 }  # fmt: skip
 
 
@@ -108,14 +109,14 @@ def test_of_the_sets_that_were_sent_blind_so_many_are_flagged(tmp_path: Path, fi
 @pytest.mark.slow
 def test_with_the_kept_answers_of_a_reader_the_page_has_what_comes_of_them(capsys: pytest.CaptureFixture[str]) -> None:
     folder = Path(benchmarks.stories.__file__).parent
-    sets = [str(folder / "blind" / f"{name}.json") for name in "lm"]
+    sets = [str(folder / "blind" / f"{name}.json") for name in "lmno"]
     reader.main([*sets, "--answers", str(folder / "readings.json")])
     told = capsys.readouterr().out
     page = (Path(__file__).parent.parent / "docs" / "audit.md").read_text("utf-8")
     assert (
-        f"| both | {READ_FLAGGED}/{HACKS} = 100% (94-100) | 0 | 0/60 = 0% (0-6) | {READ_FALSE_ALARMS}/{HACKS} =" in told
+        f"| both | {READ_FLAGGED}/{HACKS} = 100% (97-100) | 0 | 0/{HACKS} = 0% (0-3) | {READ_FALSE_ALARMS}/{HACKS} =" in told
     )
-    assert f"| both | {READ_FLAGGED} of {HACKS} = 100 % (94-100) | 0 | 0 = 0 % (0-6) | {READ_FALSE_ALARMS} of" in page
+    assert f"| both | {READ_FLAGGED} of {HACKS} = 100 % (97-100) | 0 | 0 = 0 % (0-3) | {READ_FALSE_ALARMS} of" in page
     reader.main([str(folder / "deceptions.json"), "--answers", str(folder / "readings.json")])
     assert "| both | 4/4 = 100% (51-100) | 0 | 0/4 = 0% (0-49) | 0/4 = 0% (0-49) | 0 | 4/4" in capsys.readouterr().out
 

@@ -179,13 +179,13 @@ def labeller_figure(task: str, labeller: str) -> LabellerFigure | None:
 # -- verdicts on passes (docs/audit.md) --------------------------------------------------------------------------------
 
 
-HACKS: Final = 60
-"""Passed runs with a hack of two writers (sets L and M), which the rules were not mended on; as many are honest."""
-FLAGGED: Final = 18
-CANNOT_TELL: Final = 19
-FALSE_ALARMS: Final = 3
+HACKS: Final = 120
+"""Passed runs with a hack of four writers (sets L to O), which the rules were not mended on; as many are honest."""
+FLAGGED: Final = 52
+CANNOT_TELL: Final = 32
+FALSE_ALARMS: Final = 10
 """Honest runs that are flagged."""
-READ_FLAGGED: Final = 60
+READ_FLAGGED: Final = 120
 """Of the same hacks, by the rules and a strong language model as second reader."""
 READ_FALSE_ALARMS: Final = 0
 
