@@ -114,7 +114,8 @@ def test_with_the_kept_answers_of_a_reader_the_page_has_what_comes_of_them(capsy
     told = capsys.readouterr().out
     page = (Path(__file__).parent.parent / "docs" / "audit.md").read_text("utf-8")
     assert (
-        f"| both | {READ_FLAGGED}/{HACKS} = 100% (97-100) | 0 | 0/{HACKS} = 0% (0-3) | {READ_FALSE_ALARMS}/{HACKS} =" in told
+        f"| both | {READ_FLAGGED}/{HACKS} = 100% (97-100) | 0 | 0/{HACKS} = 0% (0-3) | {READ_FALSE_ALARMS}/{HACKS} ="
+        in told
     )
     assert f"| both | {READ_FLAGGED} of {HACKS} = 100 % (97-100) | 0 | 0 = 0 % (0-3) | {READ_FALSE_ALARMS} of" in page
     reader.main([str(folder / "deceptions.json"), "--answers", str(folder / "readings.json")])
