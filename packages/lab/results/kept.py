@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 LEFT_OUT = {
     "answer", "source", "feedback", "error", "evaluator", "tier", "wall_time_s", "prose_words", "seed", "logprob_sum",
     "visible_passed", "n_visible", "hidden_passed", "n_hidden", "finish", "valid_python", "passed_at", "noise",
@@ -29,12 +27,12 @@ def rounded(value: Any) -> Any:
 def keep(runs: Path, into: Path) -> None:
     for run, tables in TABLES.items():
         for table in tables:
-            path = runs / run / "rows" / f"{table}.parquet"
+            path = runs / run / "rows" / f"{table}.jsonl"
             if not path.exists():
                 continue
             rows = [
                 {name: rounded(value) for name, value in row.items() if name not in LEFT_OUT}
-                for row in pq.read_table(path).to_pylist()
+                for row in map(json.loads, path.read_text().splitlines())
                 if row.get("span", "all") == "all"
             ]
             name = f"{run}-{table}" if run == "trajectory" else table

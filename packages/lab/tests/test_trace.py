@@ -101,17 +101,6 @@ def test_attempts_of_an_episode_that_was_cut_do_not_mix_with_its_second_run(tmp_
 
 
 @pytest.mark.slow
-def test_rows_that_a_kill_left_in_both_places_count_once(tmp_path: Path) -> None:
-    run = opened(tmp_path)
-    looped(run, Scripted(WRONG, WRONG), 2)
-    journal = (tmp_path / "rows" / "attempts.jsonl").read_bytes()
-    with run:
-        pass
-    (tmp_path / "rows" / "attempts.jsonl").write_bytes(journal)
-    assert len(Run.read(tmp_path).table("attempts", AttemptRow).rows) == 4
-
-
-@pytest.mark.slow
 def test_rows_that_are_taken_away_are_gone_from_disk(tmp_path: Path) -> None:
     run = opened(tmp_path)
     looped(run, Scripted(WRONG, WRONG), 2)

@@ -89,14 +89,14 @@ def _leaves(document: Any, under: str) -> list[tuple[str, Any]]:
 
 def _tables(run: Run) -> Part:
     tables = []
-    for path in sorted((run.folder / "rows").glob("*.parquet")):
-        names, rows = read_any(path)
+    for path in sorted((run.folder / "rows").glob("*.jsonl")):
+        rows = read_any(path)
         columns = tuple(
-            Column(name, name.replace("_", " "), _kind(name, [row[n] for row in rows])) for n, name in enumerate(names)
+            Column(name, name.replace("_", " "), _kind(name, [row[name] for row in rows])) for name in (rows or [{}])[0]
         )
         cut = f"The first {MOST_ROWS} of {len(rows)}; all are in rows/{path.name}." if len(rows) > MOST_ROWS else ""
         note = f"{_NOTES.get(path.stem, '')} {cut}".strip()
-        shown = [[_cell(value) for value in row] for row in rows[:MOST_ROWS]]
+        shown = [[_cell(value) for value in row.values()] for row in rows[:MOST_ROWS]]
         tables.append(
             Table(id=f"lab.rows.{path.stem}", title=_title(path.stem), columns=columns, rows=shown, n=len(rows),
                   of="rows", note=note)
@@ -169,11 +169,7 @@ def _stage_curves(run: Run) -> Iterator[Chart]:
 
 
 def _objects(run: Run, name: str) -> list[dict[str, Any]]:
-    path = run.folder / "rows" / f"{name}.parquet"
-    if not path.exists():
-        return []
-    names, rows = read_any(path)
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return read_any(run.folder / "rows" / f"{name}.jsonl")
 
 
 def _kind(name: str, values: Sequence[Any]) -> Kind:

@@ -156,7 +156,7 @@ class Setting:
             told = (Piece("feedback", f"\n{words}", str(n)) for n, words in enumerate(feedback))
             return [Message("user", (Piece("task", text), *told))]
 
-        return {stage.name: [chat(text, stage.feedback) for _, text in task_texts] for stage in stages}
+        return {stage: [chat(text, feedback) for text in task_texts] for stage, feedback in stages.items()}
 
 
 SETTINGS: dict[str, Callable[[HookedModel, SettingConfig], Setting]] = {"functions": Setting}

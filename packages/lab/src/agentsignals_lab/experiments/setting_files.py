@@ -102,7 +102,7 @@ def read_setting(asked: SettingConfig) -> ReadSetting:
         raise LabError(f"The setting {path} can't be read: {problem}", "See docs/lab.md for its form.") from problem
     tones = read_tones(document.tones)
     neutral = document.low if document.neutral is None else document.neutral
-    there = {*tones, *texts.TONES}
+    there = {*tones, *texts.tones()}
     for role, name in (("low", document.low), ("neutral", neutral), ("high", document.high)):
         if name not in there:
             raise LabError(

@@ -2,7 +2,7 @@
 
 RUN/config.json       the experiment and its settings
 RUN/manifest.json     model, versions, seeds, texts, evaluator, sandbox
-RUN/rows/NAME.parquet rows (NAME.jsonl while they come)
+RUN/rows/NAME.jsonl   rows
 RUN/traces/           sessions that `analyze` reads
 RUN/tasks.jsonl       tasks that came from a file, as they were read
 """
@@ -73,8 +73,7 @@ def packages() -> dict[str, str]:
 
 
 class Run:
-    """An open run. Use it in a `with`: leaving settles the rows, also when it is interrupted. One that fails before it
-    has a result leaves nothing."""
+    """An open run. Use it in a `with`: one that fails before it has a result leaves nothing."""
 
     def __init__(self, folder: Path, config: Config, manifest: Manifest) -> None:
         self.folder, self.config, self.manifest = folder, config, manifest
@@ -123,31 +122,29 @@ class Run:
     def table(self, name: str, kind: type[R]) -> Table[R]:
         """The table of that name, with the rows it has."""
         if name not in self._tables:
-            self._tables[name] = Table(self.folder / "rows", name, kind)
+            self._tables[name] = Table(self.folder / "rows" / f"{name}.jsonl", kind)
         table: Table[R] = self._tables[name]
         return table
 
     def write_trace(self, name: str, lines: list[Any]) -> Path:
         """A session as JSON lines, whole or not at all."""
-        path = self.folder / "traces" / f"{name}.jsonl"
-        private_files.make_folder(path.parent)
-        beside = path.with_suffix(".new")
-        private_files.write(beside, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
-        beside.replace(path)
-        return path
+        return self._write(self.folder / "traces" / f"{name}.jsonl", msgspec.json.Encoder().encode_lines(lines))
 
     def write_summary(self, name: str, what: Any) -> Path:
         """A result that is no table: an effect with its interval, a chosen layer."""
-        path = self.folder / f"{name}.json"
+        return self._write(self.folder / f"{name}.json", msgspec.json.format(msgspec.json.encode(what)) + b"\n")
+
+    @staticmethod
+    def _write(path: Path, content: bytes) -> Path:
+        private_files.make_folder(path.parent)
         beside = path.with_suffix(".new")
-        private_files.write(beside, msgspec.json.format(msgspec.json.encode(what)) + b"\n")
+        private_files.write(beside, content)
         beside.replace(path)
         return path
 
     def keep_tasks(self, tasks: Iterable[Task]) -> None:
         """Stores tasks of files, so that answers can be scored again wherever the files are by then."""
-        lines = b"".join(msgspec.json.encode(written(task)) + b"\n" for task in tasks)
-        if lines:
+        if lines := msgspec.json.Encoder().encode_lines(map(written, tasks)):
             private_files.write(self.folder / _TASKS, lines)
 
     def __enter__(self) -> Run:
@@ -159,9 +156,6 @@ class Run:
             # It failed before it had a result: the folder can be used for mended settings.
             for path in (*files, self.folder / "rows", self.folder / "traces"):
                 path.unlink() if path.is_file() else path.rmdir()
-            return
-        for table in self._tables.values():
-            table.settle()
 
 
 def seed_of(base: int, *of: object) -> int:

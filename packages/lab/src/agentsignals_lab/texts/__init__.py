@@ -12,35 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agentsignals.errors import LabError
-from msgspec import Struct
-
 from agentsignals_lab.texts.contrasts import ContrastTexts
 from agentsignals_lab.texts.tones import Tone, read_tones
 
 _FOLDER = Path(__file__).parent
-
-EMOTIONS = ("calm", "patient", "confident", "frustrated", "desperate", "stuck", "stressed")
-NO_EMOTION = "none"
-
-TONES = ("neutral", "calm", "pressing", "honest")
-
 _VARIANTS = 3
-
-
-class Story(Struct, frozen=True):
-    """A short text about a person and a thing they do."""
-
-    topic: str
-    """Shared by all emotions: what a held-out split goes by."""
-    text: str
-
-
-class Stage(Struct, frozen=True):
-    """A point of a failure trajectory: what had come back by then."""
-
-    name: str
-    feedback: tuple[str, ...]
+"""Stories of a topic."""
 
 
 @cache
@@ -55,54 +32,38 @@ def fingerprint() -> str:
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
-def stories(emotion: str, variants: int = _VARIANTS) -> list[Story]:
-    """Stories of one emotion, `variants` (1 to 16) a topic.
+def contrast() -> ContrastTexts:
+    """Stories of calm against desperate, of other emotions, and of none.
 
-    Story number i of a topic is made of the same places in the lists for every emotion, so sets match sentence by
-    sentence. LabError for an emotion that has none.
+    Story number i of a topic is made of the same places in the lists for every emotion, so classes match sentence by
+    sentence.
     """
     document = _read("stories")
-    if emotion not in document["emotions"]:
-        raise LabError(f"There are no stories of {emotion!r}.", f"Say one of {', '.join(document['emotions'])}.")
-    first, then = document["emotions"][emotion]["first"], document["emotions"][emotion]["then"]
-    if not 1 <= variants <= len(first) * len(then):
-        raise LabError(f"{variants} variants of a topic.", f"Say 1 to {len(first) * len(then)}.")
-    made = []
-    for kind in ("coding", "other"):
-        for place, (topic, opening) in enumerate(document["topics"][kind].items()):
-            for variant in range(variants):
-                # Steps that share no divisor: over the topics each sentence is used equally often.
-                pick = (place * variants + variant) * 5 % (len(first) * len(then))
-                made.append(Story(topic, " ".join((opening, first[pick % len(first)], then[pick // len(first)]))))
-    return made
+    classes: dict[str, tuple[tuple[str, str], ...]] = {}
+    for emotion, sentences in document["emotions"].items():
+        first, then = sentences["first"], sentences["then"]
+        stories = []
+        for topics in (document["topics"]["coding"], document["topics"]["other"]):
+            # Steps that share no divisor: over the topics each sentence is used equally often.
+            picks = (n * 5 % (len(first) * len(then)) for n in range(len(topics) * _VARIANTS))
+            for n, pick in enumerate(picks):
+                topic, opening = list(topics.items())[n // _VARIANTS]
+                stories.append((topic, f"{opening} {first[pick % len(first)]} {then[pick // len(first)]}"))
+        classes[emotion] = tuple(stories)
+    dialogues = tuple((asked, reply) for asked, reply in document["dialogues"]["turns"])
+    return ContrastTexts(
+        low="calm", high="desperate", neutral="none", classes=classes, dialogues=dialogues, fingerprint=fingerprint()
+    )
 
 
-def dialogues() -> list[tuple[str, str]]:
-    """Neutral questions and answers; the main directions among them are nothing of emotion."""
-    return [(asked, reply) for asked, reply in _read("stories")["dialogues"]["turns"]]
-
-
-def trajectory() -> tuple[list[Stage], list[tuple[str, str]]]:
-    """The stages of a failure trajectory, and the tasks (name, text) that each is told of."""
+def trajectory() -> tuple[dict[str, list[str]], list[str]]:
+    """The stages of a failure, with what had come back by then, and the tasks that each is told of."""
     document = _read("trajectory")
-    stages = [Stage(stage["name"], tuple(stage["feedback"])) for stage in document["stages"]]
-    return stages, [(task["name"], task["text"]) for task in document["tasks"]]
+    stages = {stage["name"]: stage["feedback"] for stage in document["stages"]}
+    return stages, [task["text"] for task in document["tasks"]]
 
 
 @cache
 def tones() -> dict[str, Tone]:
     """The tones of retry loops, by name."""
     return read_tones(_read("feedback")["tones"])
-
-
-def contrast() -> ContrastTexts:
-    """The stories as texts by class: calm against desperate, and stories of no emotion."""
-    rows = {emotion: tuple((s.topic, s.text) for s in stories(emotion)) for emotion in _read("stories")["emotions"]}
-    return ContrastTexts(
-        low="calm",
-        high="desperate",
-        neutral=NO_EMOTION,
-        classes=rows,
-        dialogues=tuple(dialogues()),
-        fingerprint=fingerprint(),
-    )
