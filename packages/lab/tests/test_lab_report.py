@@ -245,15 +245,15 @@ def test_a_run_of_any_experiment_is_shown_as_its_summaries_and_rows(tmp_path: Pa
     with pytest.raises(LabError, match="no retry loop"):
         parts(run)
     with run:
-        run.table("effects", Effect).add([Effect(f"e{n}", n / 3, (n, n)) for n in range(600)])
+        run.table("measured", Effect).add([Effect(f"e{n}", n / 3, (n, n)) for n in range(600)])
         run.table("when_all_is_over", Effect).add([Effect("all", 0.5)])
     run.write_summary("chosen", {"layer": 2, "by": {"auroc": 0.98765}, "all": [{"p": None}]})
     made = {t.id: t for part in sections(run) for t in part.outcome.tables}
     assert made["lab.chosen"].rows == [["layer", "2"], ["by.auroc", "0.9877"], ["all[0].p", None]]
     rows = [name for name in made if name.startswith("lab.rows.")]
-    assert rows == ["lab.rows.when_all_is_over", "lab.rows.effects"], "the answer, then what it was seen in"
-    assert (made["lab.rows.effects"].n, len(made["lab.rows.effects"].rows)) == (600, 500)
-    assert made["lab.rows.effects"].rows[1] == ["e1", "0.3333", "[1,1]"]
+    assert rows == ["lab.rows.when_all_is_over", "lab.rows.measured"], "the answer, then what it was seen in"
+    assert (made["lab.rows.measured"].n, len(made["lab.rows.measured"].rows)) == (600, 500)
+    assert made["lab.rows.measured"].rows[1] == ["e1", "0.3333", "[1,1]"]
     assert ["layers", "[1,2]"] in made["lab.settings"].rows
     path = write_document(document(run), tmp_path / "r.json", {})
     assert json.loads(path.read_text("utf-8"))["about"] == "Patching of a model"
@@ -283,17 +283,18 @@ def test_a_run_of_directions_and_of_the_grid_has_its_curves(tmp_path: Path) -> N
         high: float | None
 
     class Cell(Row, frozen=True):
-        KEY = ("part", "dose")
-        part: str
+        KEY = ("intervention", "tone", "part", "dose")
         intervention: str
-        source: str
+        tone: str
         place: str
-        layer: int
-        dose: float
+        source: str
+        layer: int | None
+        dose: float | None
+        part: str
         outcome: str
-        effect: float
-        low: float
-        high: float
+        effect: float | None
+        low: float | None
+        high: float | None
 
     class Probed(Row, frozen=True):
         KEY = ("stage", "item", "span")
@@ -316,16 +317,26 @@ def test_a_run_of_directions_and_of_the_grid_has_its_curves(tmp_path: Path) -> N
         run.table("separation", Separated).add(
             Separated("contrast", "stories", "feedback", layer, 0.5 + layer / 10, None, None) for layer in (-1, 0, 1)
         )
-        run.table("cells", Cell).add(
-            Cell(part, "steer", "feedback", "feedback", 0, dose, "read", dose / 4, dose / 4 - 0.1, dose / 4 + 0.1)
+        effects = run.table("effects", Cell)
+        effects.add(
+            Cell("steer", "calm", "feedback", "tense", 0, dose, part, "read", dose / 4, dose / 4 - 0.1, dose / 4 + 0.1)
             for part in ("dev", "test")
             for dose in (-1.0, 1.0)
         )
+        effects.add(
+            Cell("suppress", tone, "feedback", "", None, None, "all", "read", effect, None, None)
+            for tone, effect in (("calm", 0.5), ("harsh", -0.5), ("none", None))
+        )
     (rows,) = [part for part in sections(Run.read(tmp_path / "r")) if part.name == "rows"]
-    separated, dosed, staged = [chart for chart in rows.outcome.charts if chart is not None]
+    separated, dosed, hidden, staged = [chart for chart in rows.outcome.charts if chart is not None]
     assert [(mark["at"], mark["value"]) for mark in separated.marks] == [(-1, 0.4), (0, 0.5), (1, 0.6)]
     assert separated.title == "Separation on held-out feedback by layer"
     assert [(mark["name"], mark["value"]) for mark in dosed.marks] == [("-1", -0.25), ("+1", 0.25)]
+    assert hidden.title == "Effect of suppress on read"
+    assert [(mark["name"], mark["value"]) for mark in hidden.marks] == [
+        ("feedback, calm", 0.5),
+        ("feedback, harsh", -0.5),
+    ]
     assert [(mark["name"], mark["at"], mark["value"]) for mark in staged.marks] == [
         ("tense", 0, 0.5),
         ("tense", 1, 2.5),
@@ -333,4 +344,4 @@ def test_a_run_of_directions_and_of_the_grid_has_its_curves(tmp_path: Path) -> N
     assert staged.title == "Projection by stage, layer 3: start, end"
     page = tmp_path / "page.html"
     assert main(["lab", "report", str(tmp_path / "r"), "-o", str(page), "--quiet"]) == 0
-    assert page.read_text("utf-8").count("<svg") >= 3
+    assert page.read_text("utf-8").count("<svg") >= 4

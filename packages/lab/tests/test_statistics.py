@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from agentsignals.errors import LabError
 
-from agentsignals_lab.statistics import mean, paired_difference
+from agentsignals_lab.statistics import paired_difference
 
 
 def tasks_of(count: int, samples: int) -> list[str]:
@@ -50,7 +50,7 @@ def test_the_p_of_a_difference_is_that_of_all_sign_flips() -> None:
 
 
 def test_tasks_of_unlike_size_weigh_by_their_pairs() -> None:
-    found = mean([1.0, 1.0, 1.0, 0.0], ["a", "a", "a", "b"])
+    found = paired_difference([1.5, 1.5, 1.5, 0.5], [0.5] * 4, ["a", "a", "a", "b"])
     assert (found.value, found.tasks) == (0.75, 2)
     assert found.low < 0
     assert found.high > 1  # two tasks, worth 1.6 equal ones, tell nearly nothing

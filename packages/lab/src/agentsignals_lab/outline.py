@@ -21,13 +21,12 @@ MOST_ROWS = 500
 """Most rows of a table in a report; all are in its file."""
 _LONGEST_CELL = 200
 _NOTES = {
-    "cells": "Effect: outcome under the intervention less without it, with a 95 % interval over tasks. Part: dev chose"
-    " the layer and dose, test judges them. Share: of what the tones differ by. Opposed: the share of scenes that moved"
-    " the other way. Of a patch, denoise puts states of the worse tone into the better tone's prompt, noise the other"
-    " way; unfit scenes are left out, since the place has more tokens in one tone than in the other.",
-    "effects": "Effect: treated less plain, with a 95 % interval over tasks and p by flipping tasks; q: adjusted over"
-    " this table (Benjamini and Hochberg). Opposed: the share of scenes that moved the other way.",
-    "items": "The outcome of each scene under a treatment and without it.",
+    "effects": "Effect: outcome in the cell less without it, with a 95 % interval over tasks and p by flipping tasks;"
+    " q: adjusted over the table but for dev (Benjamini and Hochberg). Part: dev chose the layer and dose, test judges"
+    " them. Opposed: the share of scenes that moved the other way. Of a patch, denoise puts states of the worse tone"
+    " into the better tone's prompt, noise the other way; share: of what the tones differ by; unfit: scenes left out,"
+    " whose place has more tokens in one tone than in the other.",
+    "items": "The outcome of each scene in a cell and without it.",
     "chosen": "A direction at the layer and dose that went furthest beyond random directions on half of the tasks,"
     " judged on the others. Up and down: at plus and minus the dose. Specific: p adjusted (Holm) is at most .05, the"
     " interval leaves out 0, and minus the dose does not do the same.",
@@ -108,7 +107,7 @@ def _tables(run: Run) -> Part:
         "rows",
         "Rows",
         "What was measured?",
-        Outcome([], filled, [*_layer_curves(run), *_dose_curves(run), *_stage_curves(run)]),
+        Outcome([], filled, [*_layer_curves(run), *_effects(run), *_stage_curves(run)]),
     )
 
 
@@ -131,25 +130,32 @@ def _layer_curves(run: Run) -> Iterator[Chart]:
         yield Chart(id=f"lab.auroc.{place}", title=title, says=says, form=form, marks=marks, n=len(marks), of="rows")
 
 
-def _dose_curves(run: Run) -> Iterator[Chart]:
-    """A chart of the effect by dose for each source, place, outcome and layer steered, on the judging tasks."""
-    by_curve: dict[str, list[dict[str, Any]]] = {}
-    for row in _objects(run, "cells"):
-        if row["intervention"] == "steer" and row["part"] == "test":
-            name = f"{row['source']} at {row['place']}, layer {row['layer']}, {row['outcome']}"
-            by_curve.setdefault(name, []).append(row)
-    for number, (name, rows) in enumerate(by_curve.items()):
+def _effects(run: Run) -> Iterator[Chart]:
+    """A chart of the effect by dose for each source, place, outcome and layer steered, on the judging tasks; and one of
+    all other effects for each intervention and outcome."""
+    by_chart: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+    for row in _objects(run, "effects"):
+        if row["part"] == "dev" or row["effect"] is None:
+            continue
+        if row["intervention"] == "steer":
+            title = f"Effect by dose: {row['source']} at {row['place']}, layer {row['layer']}, {row['outcome']}"
+            name = f"{row['dose']:+g}"
+        else:
+            title = f"Effect of {row['intervention']} on {row['outcome']}"
+            layer = "" if row["layer"] is None else f"layer {row['layer']}"
+            name = ", ".join(filter(None, (row["place"], row["source"], layer, row["tone"])))
+        by_chart.setdefault(title, []).append((name, row))
+    for number, (title, named) in enumerate(by_chart.items()):
         marks = [
             {
-                "name": f"{row['dose']:+g}", "value": row["effect"], "low": row["low"], "high": row["high"],
-                "tip": f"dose {row['dose']:+g}: {row['effect']:+.3f}",
+                "name": name, "value": row["effect"], "low": row["low"], "high": row["high"],
+                "tip": f"{name}: {row['effect']:+.3f}",
             }
-            for row in sorted(rows, key=lambda row: float(row["dose"]))
+            for name, row in named
         ]  # fmt: skip
         says = "; ".join(str(mark["tip"]) for mark in marks)
-        title = f"Effect by dose: {name}"
         form = charts.dots("effect", "number")
-        yield Chart(id=f"lab.dose.{number}", title=title, says=says, form=form, marks=marks, n=len(marks), of="doses")
+        yield Chart(id=f"lab.effect.{number}", title=title, says=says, form=form, marks=marks, n=len(marks), of="cells")
 
 
 def _stage_curves(run: Run) -> Iterator[Chart]:

@@ -19,17 +19,6 @@ LEVEL = 0.05
 _ROUNDING = 1e-12
 
 
-class Mean(Struct, frozen=True):
-    """A mean over pairs or items, each with the weight 1."""
-
-    value: float
-    low: float
-    high: float
-    """At 95 %, Student's over tasks; NaN with fewer than two tasks."""
-    n: int
-    tasks: int
-
-
 class Difference(Struct, frozen=True, kw_only=True):
     """Treatment less control over pairs (same task, same sample)."""
 
@@ -42,14 +31,6 @@ class Difference(Struct, frozen=True, kw_only=True):
     """Two-sided, of a sign flip of whole tasks (`stats.paired.sign_flip`). 1 with fewer than two tasks."""
     n: int
     tasks: int
-
-
-def mean(values: Iterable[float], tasks: Sequence[str]) -> Mean:
-    """The mean of `values` with its interval over tasks. LabError when there are none, or not one task a value."""
-    finite = _finite(values, tasks)
-    parts = _by_task(finite, tasks)
-    low, high = _interval(parts)
-    return Mean(fmean(finite), low, high, len(finite), len(parts))
 
 
 def paired_difference(treatment: Iterable[float], control: Iterable[float], tasks: Sequence[str]) -> Difference:

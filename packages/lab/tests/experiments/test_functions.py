@@ -68,7 +68,8 @@ def test_stretches_of_unlike_length_are_left_out_of_patching_and_counted(tmp_pat
     few = {"setting": {"name": "functions", "tasks": 2}}
     config = {**few, "interventions": ["patch"], "places": ["feedback", "decision"], "layers": [1]}
     run = tiny.ran(tmp_path / "r", "grid", config)
-    told = {(row.place, row.source): row for row in run.table("cells", grid.CellRow).rows}
+    rows = run.table("effects", grid.EffectRow).rows
+    told = {(row.place, row.source): row for row in rows if row.intervention == "patch"}
     assert (told["feedback", "denoise"].unfit, told["feedback", "denoise"].effect) == (2, None)
     assert (told["decision", "denoise"].unfit, told["decision", "denoise"].n) == (0, 2)
 
@@ -78,5 +79,5 @@ def test_the_grid_runs_on_function_tasks(tmp_path: Path) -> None:
     run = tiny.ran(tmp_path / "s", "grid", {**few, "interventions": ["suppress"], "places": ["sentences"]})
     rows = run.table("effects", grid.EffectRow).rows
     assert {row.unit for row in rows} == {setting(tiny.model(), ASKED).unit}
-    units = {row.condition.split("/")[-1] for row in rows if "/" in row.condition}
+    units = {row.place.split("/")[-1] for row in rows if row.place}
     assert units == {"attempt 0", "attempt 1", "attempt 2", "0", "1", "2"}

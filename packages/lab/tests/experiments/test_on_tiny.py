@@ -34,19 +34,21 @@ def summary(folder: Path, name: str) -> Any:
     return msgspec.json.decode((folder / f"{name}.json").read_bytes())
 
 
-def told(run: Run) -> dict[tuple[str, str], grid.EffectRow]:
-    return {(row.condition, row.outcome): row for row in run.table("effects", grid.EffectRow).rows}
+def told(run: Run) -> dict[tuple[str, ...], grid.EffectRow]:
+    """Effects by intervention, place, tone and outcome."""
+    rows = run.table("effects", grid.EffectRow).rows
+    return {(row.intervention, row.place, row.tone, row.outcome): row for row in rows if row.part != "dev"}
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_tone_changes_the_outcome_and_hiding_the_feedback_takes_that_away(tmp_path: Path, seed: int) -> None:
     run = tiny.ran(tmp_path / "s", "grid", {**FEW, "interventions": ["suppress"], "places": ["feedback", "code"]}, seed)
     found = told(run)
-    assert {condition for condition, _ in found} == {"tone calm", "tone desperate"} | {
-        f"suppress/{place}/{tone}" for place in ("feedback", "code") for tone in ("calm", "neutral", "desperate")
+    assert {cell[:3] for cell in found} == {("tone", "", "calm"), ("tone", "", "desperate")} | {
+        ("suppress", place, tone) for place in ("feedback", "code") for tone in ("calm", "neutral", "desperate")
     }
-    assert found["tone calm", "read"].effect < -0.15
-    desperate = found["tone desperate", "read"]
+    assert found["tone", "", "calm", "read"].effect < -0.15
+    desperate = found["tone", "", "desperate", "read"]
     assert desperate.effect > 0.4
     assert desperate.low > 0.3
     assert desperate.opposed == 0
@@ -60,7 +62,7 @@ def test_a_tone_changes_the_outcome_and_hiding_the_feedback_takes_that_away(tmp_
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_sentence_that_sets_the_mood_is_the_one_that_matters(tmp_path: Path, seed: int) -> None:
     run = tiny.ran(tmp_path / "r", "grid", {**FEW, "interventions": ["suppress"], "places": ["sentences"]}, seed)
-    hidden = {condition: row.effect for (condition, _), row in told(run).items() if "sentences" in condition}
+    hidden = {place: row.effect for (_, place, *_), row in told(run).items() if "sentences" in place}
     by_mood = {
         mood: np.mean([effect for name, effect in hidden.items() if name.endswith(mood)])
         for mood in ("desperate", "neutral")
@@ -79,10 +81,10 @@ def test_drawn_answers_are_counted_by_kind_and_random_directions_do_nothing(tmp_
     for seed in (0, 1):
         run = tiny.ran(tmp_path / str(seed), "grid", config, seed)
         found = told(run)
-        for condition in {condition for condition, _ in found}:
-            assert sum(found[condition, kind].treated for kind in kinds) == pytest.approx(1)
-        assert found["tone calm", "hardcoded"].high < 0
-        assert found["tone calm", "hardcoded"].q < 0.05
+        for cell in {cell[:3] for cell in found}:
+            assert sum(found[*cell, kind].treated for kind in kinds) == pytest.approx(1)
+        assert found["tone", "", "calm", "hardcoded"].high < 0
+        assert found["tone", "", "calm", "hardcoded"].q < 0.05
         chosen = {one["outcome"]: one for one in summary(tmp_path / str(seed), "chosen")}
         assert set(chosen) == set(kinds)
         assert chosen["hardcoded"]["p_random"] in (1 / 3, 2 / 3, 1.0)
@@ -90,7 +92,7 @@ def test_drawn_answers_are_counted_by_kind_and_random_directions_do_nothing(tmp_
         assert "4 tests" in chosen["hardcoded"]["caveat"]
         assert abs(chosen["hardcoded"]["random_mean"]) < 0.15
     # Seed 1 copies numbers, so that the tone shows in whole answers; it has moved the mood on before block 0 ends.
-    assert found["tone desperate", "hardcoded"].low > 0.2
+    assert found["tone", "", "desperate", "hardcoded"].low > 0.2
     assert chosen["hardcoded"]["up"]["low"] <= 0 <= chosen["hardcoded"]["up"]["high"]
 
 
@@ -99,7 +101,7 @@ def test_a_patch_says_where_the_tone_is(tmp_path: Path) -> None:
     for seed in (0, 1):
         config = {"setting": {"tasks": 6}, "interventions": ["patch"], "places": ["feedback", "task", "decision"]}
         run = tiny.ran(tmp_path / str(seed), "grid", config, seed)
-        rows = run.table("cells", grid.CellRow).rows
+        rows = [row for row in run.table("effects", grid.EffectRow).rows if row.intervention == "patch"]
         assert all(row.unfit == 0 and row.n == 6 for row in rows)
         shares[seed] = {(r.layer, r.place, r.source): r.share for r in rows if r.share is not None}
         for way in ("denoise", "noise"):
@@ -151,9 +153,10 @@ def test_at_the_decision_only_its_own_direction_goes_beyond_every_random_push(tm
     assert found["specific"]
     assert found["up"]["effect"] > found["random_most"]
     assert found["down"]["effect"] < -0.1
-    rows = run.table("cells", grid.CellRow).rows
+    rows = [row for row in run.table("effects", grid.EffectRow).rows if row.intervention == "steer"]
     assert {(row.part, row.dose) for row in rows} == {(p, d) for p in ("dev", "test") for d in (-2, -1, 1, 2)}
-    judged = {row.task for row in run.table("items", grid.ItemRow).rows if row.condition.startswith("steer")}
+    assert {row.part for row in rows if row.q is None} == {"dev"}
+    judged = {row.task for row in run.table("items", grid.ItemRow).rows if row.part == "test"}
     assert len(judged) == 12  # those that had no say in the choice
 
 
@@ -231,7 +234,7 @@ def test_prompts_move_along_the_emotion_of_their_tone(tmp_path: Path) -> None:
 def test_a_run_that_is_run_again_keeps_its_rows(tmp_path: Path) -> None:
     config = {"setting": {"tasks": 4}, "interventions": ["patch"], "places": ["feedback"], "layers": [1]}
     once, again = (tiny.ran(tmp_path / "r", "grid", config) for _ in range(2))
-    assert once.table("cells", grid.CellRow).rows == again.table("cells", grid.CellRow).rows
+    assert once.table("effects", grid.EffectRow).rows == again.table("effects", grid.EffectRow).rows
 
 
 def test_scenes_of_two_tones_differ_in_their_adjectives_alone() -> None:

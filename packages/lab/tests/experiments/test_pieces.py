@@ -90,8 +90,7 @@ def test_the_share_of_random_directions_counts_the_real_one_and_ties(
 def road(up: float, by_chance: np.ndarray) -> grid.Judged:
     def side(effect: float) -> grid.EffectRow:
         return grid.EffectRow(
-            condition="", outcome="read", treated=effect, plain=0.0, effect=effect, low=effect, high=effect, p=0.0,
-            q=None, opposed=0.0, n=9, tasks=9, unit="",
+            **grid.Cell("steer", "calm")._asdict(), outcome="read", unit="", effect=effect, low=effect, high=effect,
         )  # fmt: skip
 
     return grid.Judged(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 from agentsignals.errors import LabError
@@ -41,7 +41,7 @@ from agentsignals_lab.residual.interface import (
     Suppress,
 )
 from agentsignals_lab.runs import Row, Run, seed_of
-from agentsignals_lab.statistics import LEVEL, caveat, mean, p_random, paired_difference
+from agentsignals_lab.statistics import LEVEL, caveat, p_random, paired_difference
 
 if TYPE_CHECKING:
     from agentsignals_lab.residual.model import HookedModel
@@ -84,63 +84,71 @@ class Config(Struct, frozen=True, kw_only=True):
             raise ValueError("the place 'generated' has no states of the other tone to patch: leave it out")
 
 
-class CellRow(Row, frozen=True, kw_only=True):
-    """One cell at one layer and dose, on the tasks that choose (`dev`), judge (`test`), or on all."""
+class Cell(NamedTuple):
+    """What is done to the model, on which scenes."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("part", "intervention", "source", "place", "layer", "dose", "outcome")
-    part: str
     intervention: str
-    source: str
+    """Of the grid; or `tone`: other feedback, and nothing is done to the model."""
+    tone: str
+    """Tone of the scenes."""
+    place: str = ""
+    source: str = ""
     """Where the direction was learnt. Of a patch: `denoise`, states of the worse tone in the better one's prompt;
     `noise`, the other way."""
+    layer: int | None = None
+    dose: float | None = None
+    part: str = "all"
+    """Scenes of the tasks that choose (`dev`), that judge (`test`), or of all."""
+
+
+class EffectRow(Row, frozen=True, kw_only=True):
+    """Effect of a cell on one outcome: treated less plain, over its scenes."""
+
+    KEY: ClassVar[tuple[str, ...]] = (*Cell._fields, "outcome")
+    intervention: str
+    tone: str
     place: str
-    layer: int
-    dose: float
+    source: str
+    layer: int | None
+    dose: float | None
+    part: str
     outcome: str
-    effect: float | None
-    low: float | None
-    high: float | None
-    """95 % interval over tasks. None where no scene fits a patch."""
-    share: float | None
+    unit: str
+    treated: float | None = None
+    plain: float | None = None
+    effect: float | None = None
+    """None where no scene fits a patch."""
+    low: float | None = None
+    high: float | None = None
+    """95 % interval over tasks (`statistics.paired_difference`); None of one task."""
+    p: float | None = None
+    q: float | None = None
+    """p adjusted over the effects of the run but those that choose (Benjamini and Hochberg)."""
+    share: float | None = None
     """Of a patch: the effect as a share of what the two tones differ by; 1 is all of it."""
-    opposed: float | None
+    opposed: float | None = None
     """The share of scenes that moved against the sign of the dose, or of the effect."""
-    n: int
+    n: int = 0
+    tasks: int = 0
     unfit: int = 0
     """Scenes left out of a patch: the place is longer in one tone than in the other."""
 
 
 class ItemRow(Row, frozen=True, kw_only=True):
-    """The outcome of one scene under a treatment and without it."""
+    """The outcome of one scene in a cell, and without it."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("condition", "outcome", "task")
-    condition: str
+    KEY: ClassVar[tuple[str, ...]] = (*EffectRow.KEY, "task")
+    intervention: str
+    tone: str
+    place: str
+    source: str
+    layer: int | None
+    dose: float | None
+    part: str
     outcome: str
     task: str
     treated: float
     plain: float
-
-
-class EffectRow(Row, frozen=True, kw_only=True):
-    """Effect of a treatment on an outcome, over all its scenes."""
-
-    KEY: ClassVar[tuple[str, ...]] = ("condition", "outcome")
-    condition: str
-    outcome: str
-    treated: float
-    plain: float
-    effect: float
-    low: float
-    high: float
-    """95 % interval over tasks (`statistics.paired_difference`)."""
-    p: float
-    q: float | None
-    """p adjusted over the effects of the run (Benjamini and Hochberg)."""
-    opposed: float
-    """The share of scenes that moved against the mean effect."""
-    n: int
-    tasks: int
-    unit: str
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -170,53 +178,24 @@ class Judged(Struct, frozen=True, kw_only=True):
     """Why no cell of the run can be specific, where that is so: too few random directions."""
 
 
-class Written:
-    """Effects and their items, which are adjusted together and written at the end."""
+class Half(NamedTuple):
+    """Scenes, and their outcomes without any edit."""
 
-    def __init__(self) -> None:
-        self.effects: list[EffectRow] = []
-        self.items: list[ItemRow] = []
-
-    def add(
-        self, condition: str, scenes: Sequence[Scene], treated: Reading, plain: Reading, unit: str
-    ) -> dict[Kind, EffectRow]:
-        """Treated less plain outcomes of the same scenes, by kind."""
-        made = {}
-        for kind, values in treated.items():
-            keys = [scene.task.key for scene in scenes]
-            difference = paired_difference(values, plain[kind], keys)
-            made[kind] = EffectRow(
-                condition=condition, outcome=kind, treated=float(values.mean()), plain=float(plain[kind].mean()),
-                effect=difference.value, low=difference.low, high=difference.high, p=difference.p, q=None,
-                opposed=float(np.mean((values - plain[kind]) * np.sign(difference.value) < 0)),
-                n=difference.n, tasks=difference.tasks, unit=unit if kind == "read" else "share of answers",
-            )  # fmt: skip
-            self.items += [
-                ItemRow(condition=condition, outcome=kind, task=key, treated=float(t), plain=float(p))
-                for key, t, p in zip(keys, values, plain[kind], strict=True)
-            ]
-        self.effects += made.values()
-        return made
-
-    def write(self, run: Run) -> None:
-        """Tables `effects` and `items`."""
-        adjusted = benjamini_hochberg([effect.p for effect in self.effects])
-        run.table("items", ItemRow).add(self.items)
-        rows = [replace(effect, q=q) for effect, q in zip(self.effects, adjusted, strict=True)]
-        run.table("effects", EffectRow).add(rows)
+    scenes: list[Scene]
+    plain: Reading
 
 
 class Ground(Struct, frozen=True):
-    """What every cell of a run shares."""
+    """What every cell of a run shares, and the effects found so far."""
 
-    run: Run
     at: Setting
     config: Config
     layers: tuple[int, ...]
     calibration: Calibration
-    written: Written
     done: Steps
     """Told after each place of an intervention, and layer or source there."""
+    effects: list[EffectRow] = []
+    items: list[ItemRow] = []
 
     def measured(self, scenes: Sequence[Scene], edits: Sequence[Edit] = ()) -> Reading:
         """The outcomes that were asked for. Answers are drawn once, by random numbers of their task: the same under
@@ -236,6 +215,36 @@ class Ground(Struct, frozen=True):
             found |= {kind: np.asarray([float(one == kind) for one in kinds]) for kind in drawn}
         return found
 
+    def half(self, scenes: list[Scene]) -> Half:
+        return Half(scenes, self.measured(scenes))
+
+    def effect(self, cell: Cell, of: Half, treated: Reading, **more: Any) -> dict[Kind, EffectRow]:
+        """The effect on each outcome, which is kept for the tables. `more`: further columns of the rows."""
+        keys, rows = [scene.task.key for scene in of.scenes], {}
+        for kind, values in treated.items():
+            plain, named = of.plain[kind], {**cell._asdict(), "outcome": kind}
+            found = paired_difference(values, plain, keys)
+            sign = np.sign(cell.dose or found.value)
+            rows[kind] = EffectRow(
+                **named, treated=float(values.mean()), plain=float(plain.mean()), effect=found.value,
+                low=None if found.tasks < 2 else found.low, high=None if found.tasks < 2 else found.high, p=found.p,
+                opposed=float(np.mean((values - plain) * sign < 0)), n=found.n, tasks=found.tasks,
+                unit=self.at.unit if kind == "read" else "share of answers", **more,
+            )  # fmt: skip
+            self.items.extend(
+                ItemRow(**named, task=key, treated=float(t), plain=float(p))
+                for key, t, p in zip(keys, values, plain, strict=True)
+            )
+        self.effects.extend(rows.values())
+        return rows
+
+    def write(self, run: Run) -> None:
+        """Tables `effects` and `items`."""
+        tested = [row for row in self.effects if row.part != "dev" and row.p is not None]
+        q_of = dict(zip(map(id, tested), benjamini_hochberg([row.p or 0.0 for row in tested]), strict=True))
+        run.table("effects", EffectRow).add(replace(row, q=q_of.get(id(row))) for row in self.effects)
+        run.table("items", ItemRow).add(self.items)
+
 
 def kind_of(task: Task, answer: str) -> Kind:
     """Return whether an answer knows the visible cases by heart, gives up, holds other code, or none."""
@@ -248,29 +257,27 @@ def kind_of(task: Task, answer: str) -> Kind:
 
 
 def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> None:
-    """Tables `cells`, `effects`, `items`; summaries `chosen` (an entry a direction's cell), `suppression` (what hiding
-    leaves of the tones' difference), `patching` (the first layer at which a place carries half of it)."""
+    """Tables `effects` and `items`; summaries `chosen` (an entry a direction's cell), `suppression` (what hiding leaves
+    of the tones' difference), `patching` (the first layer at which a place carries half of it)."""
     at = setting(model, config.setting)
-    written = Written()
     layers, many = chosen_layers(model, config.layers), len(config.places)
     steps = {"suppress": many, "patch": many * len(layers)}
     done = Steps(progress, 1 + sum(steps.get(one, many * len(config.sources)) for one in config.interventions))
-    ground = Ground(run, at, config, layers, calibrated(at), written, done)
-    tones = {tone: at.scenes(tone) for tone in dict.fromkeys((at.low, at.neutral, at.high))}
-    plain = {tone: ground.measured(scenes) for tone, scenes in tones.items()}
-    for tone, scenes in tones.items():
+    ground = Ground(at, config, layers, calibrated(at), done, [], [])
+    tones = {tone: ground.half(at.scenes(tone)) for tone in dict.fromkeys((at.low, at.neutral, at.high))}
+    for tone, half in tones.items():
         if tone != at.neutral:
-            written.add(f"tone {tone}", scenes, plain[tone], plain[at.neutral], at.unit)
+            ground.effect(Cell("tone", tone), Half(half.scenes, tones[at.neutral].plain), half.plain)
     done()
     chosen: list[Judged] = []
     for intervention in config.interventions:
         if intervention == "suppress":
-            _suppress(ground, tones, plain)
+            run.write_summary("suppression", {"left": _suppress(ground, tones)})
         elif intervention == "patch":
-            _patch(ground, tones, plain)
+            run.write_summary("patching", {"carried_from": _patch(ground, tones)})
         else:
             chosen += _along(ground, intervention)
-    written.write(run)
+    ground.write(run)
     if chosen:
         run.write_summary("chosen", with_verdicts(chosen, config.setting))
 
@@ -278,7 +285,8 @@ def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> Non
 # -- a place hidden from later tokens --------------------------------------------------------------------------------
 
 
-def _suppress(ground: Ground, tones: Mapping[str, list[Scene]], plain: Mapping[str, Reading]) -> None:
+def _suppress(ground: Ground, tones: Mapping[str, Half]) -> dict[str, float | None]:
+    """What hiding each place leaves of the tones' difference, by place and outcome."""
     at, left = ground.at, {}
     for name in ground.config.places:
         ground.done()
@@ -286,19 +294,19 @@ def _suppress(ground: Ground, tones: Mapping[str, list[Scene]], plain: Mapping[s
             _each(ground)
             continue
         hides = [Suppress(_unskipped(cast(Place, name)))]
-        hidden = {tone: ground.measured(scenes, hides) for tone, scenes in tones.items()}
-        for tone, scenes in tones.items():
-            ground.written.add(f"suppress/{name}/{tone}", scenes, hidden[tone], plain[tone], at.unit)
+        hidden = {tone: ground.measured(half.scenes, hides) for tone, half in tones.items()}
+        for tone, half in tones.items():
+            ground.effect(Cell("suppress", tone, name), half, hidden[tone])
         for kind in ground.config.outcomes:
-            gap, rest = (float((of[at.high][kind] - of[at.low][kind]).mean()) for of in (plain, hidden))
+            gap = float((tones[at.high].plain[kind] - tones[at.low].plain[kind]).mean())
+            rest = float((hidden[at.high][kind] - hidden[at.low][kind]).mean())
             left[f"{name}/{kind}"] = rest / gap if gap else None
-    ground.run.write_summary("suppression", {"left": left})
+    return left
 
 
 def _each(ground: Ground) -> None:
     """Hides each labelled sentence and attempt by itself: the effect of a label is over the tasks that have it."""
-    scenes = ground.at.anchored()
-    plain = ground.measured(scenes)
+    scenes, plain = ground.half(ground.at.anchored())
     found: dict[str, list[tuple[int, Reading]]] = {}
     for n, scene in enumerate(scenes):
         labels = {piece.label for message in scene.chat for piece in message.pieces if piece.label}
@@ -308,64 +316,53 @@ def _each(ground: Ground) -> None:
     for label, rows in found.items():
         having = [n for n, _ in rows]
         treated: Reading = {kind: np.concatenate([row[kind] for _, row in rows]) for kind in ground.config.outcomes}
-        here = {kind: values[having] for kind, values in plain.items()}
-        name = f"suppress/{EACH}/{label}"
-        ground.written.add(name, [scenes[n] for n in having], treated, here, ground.at.unit)
+        here = Half([scenes[n] for n in having], {kind: values[having] for kind, values in plain.items()})
+        ground.effect(Cell("suppress", ground.at.high, f"{EACH}/{label}"), here, treated)
 
 
 # -- states of the other tone ----------------------------------------------------------------------------------------
 
 
-def _patch(ground: Ground, tones: Mapping[str, list[Scene]], plain: Mapping[str, Reading]) -> None:
+def _patch(ground: Ground, tones: Mapping[str, Half]) -> dict[str, int | None]:
+    """The first layer at which a place carries half of the tones' difference both ways, by place and outcome."""
     from agentsignals_lab.residual.batches import meant  # noqa: PLC0415  (torch takes seconds, and settings come first)
 
-    at, table = ground.at, ground.run.table("cells", CellRow)
+    at, carried = (
+        ground.at,
+        dict.fromkeys((f"{p}/{k}" for p, k in product(ground.config.places, ground.config.outcomes))),
+    )
     ways = {"denoise": (at.low, at.high), "noise": (at.high, at.low)}
-    states = {tone: at.model.states([s.prompt for s in tones[tone]], ground.layers) for tone in (at.low, at.high)}
+    states = {
+        tone: at.model.states([scene.prompt for scene in tones[tone].scenes], ground.layers)
+        for tone in (at.low, at.high)
+    }
     for (number, layer), name in product(enumerate(ground.layers), ground.config.places):
         where = _unskipped(cast(Place, name))
         ground.done()
+        shares: dict[Kind, list[float]] = {kind: [] for kind in ground.config.outcomes}
         for way, (into, other) in ways.items():
-            moved: dict[Kind, list[float]] = {kind: [] for kind in ground.config.outcomes}
-            fits = []
-            for n, (scene, there) in enumerate(zip(tones[into], tones[other], strict=True)):
+            fits, moved = [], []
+            for n, (scene, there) in enumerate(zip(tones[into].scenes, tones[other].scenes, strict=True)):
                 here, from_ = (np.flatnonzero(meant(one.prompt, where)) for one in (scene, there))
                 if len(here) and len(here) == len(from_):
                     fits.append(n)
-                    edit = Replace(layer, states[other][n][number][from_], where)
-                    for kind, value in ground.measured([scene], [edit]).items():
-                        moved[kind].append(float(value[0]))
-            keys = [tones[into][n].task.key for n in fits]
-            for kind, values in moved.items():
-                before, wanted = (plain[tone][kind][fits] for tone in (into, other))
-                gap = float((wanted - before).mean()) if fits else 0.0
-                row = _cell("all", ("patch", way, name, layer, 0.0, kind), np.asarray(values) - before, keys, gap)
-                table.add([replace(row, unfit=len(tones[into]) - len(fits))])
-    carried: dict[str, int | None] = {}
-    for name, kind in product(ground.config.places, ground.config.outcomes):
-        shares: dict[int, list[float]] = {}
-        for row in table.rows:
-            if (row.intervention, row.place, row.outcome) == ("patch", name, kind) and row.share is not None:
-                shares.setdefault(row.layer, []).append(row.share)
-        halves_ = [layer for layer, both in sorted(shares.items()) if len(both) == 2 and min(both) >= 0.5]
-        carried[f"{name}/{kind}"] = halves_[0] if halves_ else None
-    ground.run.write_summary("patching", {"carried_from": carried})
-
-
-def _cell(
-    part: str, of: tuple[str, str, str, int, float, str], moved: Floats, keys: Sequence[str], gap: float | None = None
-) -> CellRow:
-    names = dict(zip(CellRow.KEY[1:], of, strict=True))
-    if not len(moved):
-        nothing = dict.fromkeys(("effect", "low", "high", "share", "opposed"))
-        return CellRow(part=part, n=0, **nothing, **names)  # type: ignore[arg-type]  # the fields, by name
-    estimate = mean(moved, keys)
-    sign = np.sign(of[4]) or np.sign(estimate.value)
-    return CellRow(
-        part=part, effect=estimate.value, low=estimate.low, high=estimate.high,
-        share=estimate.value / gap if gap else None, opposed=float(np.mean(moved * sign < 0)), n=estimate.n,
-        **names,  # type: ignore[arg-type]  # the fields of its key, by name
-    )  # fmt: skip
+                    moved.append(ground.measured([scene], [Replace(layer, states[other][n][number][from_], where)]))
+            cell, unfit = Cell("patch", into, name, way, layer), len(tones[into].scenes) - len(fits)
+            for kind in ground.config.outcomes:
+                if not fits:
+                    ground.effects.append(EffectRow(**cell._asdict(), outcome=kind, unit="", unfit=unfit))
+                    continue
+                before, wanted = (tones[tone].plain[kind][fits] for tone in (into, other))
+                half = Half([tones[into].scenes[n] for n in fits], {kind: before})
+                gap, after = float((wanted - before).mean()), np.concatenate([one[kind] for one in moved])
+                share = float((after - before).mean()) / gap if gap else None
+                ground.effect(cell, half, {kind: after}, share=share, unfit=unfit)
+                if share is not None:
+                    shares[kind].append(share)
+        for kind, both in shares.items():
+            if len(both) == 2 and min(both) >= 0.5 and carried[f"{name}/{kind}"] is None:
+                carried[f"{name}/{kind}"] = layer
+    return carried
 
 
 def _unskipped(name: Place) -> Positions:
@@ -392,44 +389,39 @@ def randoms(asked: SettingConfig, width: int, *, chooses: bool = False) -> Array
     return np.concatenate([directions.random_like(like, 1, seed) for seed in seeds(asked, chooses=chooses)])
 
 
-class Half(Struct, frozen=True):
-    """Scenes of the tasks that choose, or that judge, and their outcomes without any edit."""
-
-    part: str
-    scenes: list[Scene]
-    plain: Reading
-
-
 def _along(ground: Ground, does: Literal["steer", "ablate"]) -> Iterator[Judged]:
     """A direction is added in the neutral tone, and taken out in the high one, where there is something to take out."""
     at, config = ground.at, ground.config
-    tone = at.neutral if does == "steer" else at.high
+    tone, sign = (at.neutral, 1.0) if does == "steer" else (at.high, -1.0)
     first, second = halves(at, config.setting.seed)
     named = directions.read(Path(config.directions)) if config.directions else None
     vectors = {source: _vectors(ground, named, source, first) for source in config.sources}
-    doses = config.doses if does == "steer" else (1.0,)
-    parts = []
-    for part, tasks in (("dev", first), ("test", second)):
-        scenes = at.scenes(tone, tasks)
-        parts.append(Half(part, scenes, ground.measured(scenes)))
-    dev, test = parts
+    dev, test = (ground.half(at.scenes(tone, tasks)) for tasks in (first, second))
     chance_of: dict[tuple[str, int, float], list[dict[Kind, float]]] = {}
     for where in cast("tuple[Place, ...]", config.places):
-        cells = list(product(ground.layers, doses))
-        by_cell = {cell: _by_chance(ground, dev, does, cell, where) for cell in cells} if len(cells) > 1 else {}
+        cells = list(product(ground.layers, config.doses if does == "steer" else (1.0,)))
+        by_cell = {cell: _by_chance(ground, dev, does, cell, where, chooses=True) for cell in cells if len(cells) > 1}
         for source, of in vectors.items():
             ground.done()
             known = [cell for cell in cells if np.linalg.norm(of[cell[0]]) > 0]
-            curves = {half.part: _curve(ground, half, does, (source, of, where), known) for half in parts}
+            chose, judged = (
+                _curve(ground, half, Cell(does, tone, where, source, part=part), of, known)
+                for part, half in (("dev", dev), ("test", test))
+            )
             for kind in config.outcomes:
-                sign = 1.0 if does == "steer" else -1.0
-                upward = {cell: sign * effects[kind] for cell, effects in curves["dev"].items()}
+                upward = {cell: sign * (chose[cell][kind].effect or 0.0) for cell in known}
                 chance = {cell: [sign * one[kind] for one in by_cell.get(cell, ())] for cell in known}
                 layer, dose = most_specific(upward, chance)
                 if (where, layer, dose) not in chance_of:
                     chance_of[where, layer, dose] = _by_chance(ground, test, does, (layer, dose), where)
-                by_chance = [one[kind] for one in chance_of[where, layer, dose]]
-                yield _judged(ground, test, (does, source, where, kind, layer, dose), of[layer], by_chance)
+                randoms_ = np.asarray([one[kind] for one in chance_of[where, layer, dose]])
+                up, down = judged[layer, dose][kind], judged.get((layer, -dose), {}).get(kind)
+                yield Judged(
+                    intervention=does, source=source, place=where, outcome=kind, layer=layer, dose=dose, up=up,
+                    down=down, random_mean=float(randoms_.mean()), random_sd=float(randoms_.std()),
+                    random_most=float((sign * randoms_).max() * sign),
+                    p_random=p_random(sign * (up.effect or 0.0), (sign * randoms_).tolist()),
+                )  # fmt: skip
 
 
 def _vectors(ground: Ground, named: DirectionSet | None, source: str, tasks: Sequence[Task]) -> dict[int, Array]:
@@ -457,61 +449,37 @@ def _edit(ground: Ground, does: str, cell: tuple[int, float], vector: Array, whe
     return Add(layer, vector, dose * ground.calibration.median_norm[layer], place(where))
 
 
-def _by_chance(ground: Ground, half: Half, does: str, cell: tuple[int, float], where: Place) -> list[dict[Kind, float]]:
+def _by_chance(  # noqa: PLR0913  (what a direction is compared in)
+    ground: Ground, half: Half, does: str, cell: tuple[int, float], where: Place, *, chooses: bool = False
+) -> list[dict[Kind, float]]:
     """Mean effects of the random directions."""
     effects: list[dict[Kind, float]] = []
-    for vector in randoms(ground.config.setting, ground.at.model.card.width, chooses=half.part == "dev"):
+    for vector in randoms(ground.config.setting, ground.at.model.card.width, chooses=chooses):
         moved = ground.measured(half.scenes, [_edit(ground, does, cell, vector, where)])
         effects.append({kind: float((values - half.plain[kind]).mean()) for kind, values in moved.items()})
     return effects
 
 
 def _curve(
-    ground: Ground, half: Half, does: str, road: tuple[str, dict[int, Array], Place], cells: Sequence[tuple[int, float]]
-) -> dict[tuple[int, float], dict[Kind, float]]:
-    """All doses of a direction into the table; the effects of those upward, by layer and dose."""
-    source, of, where = road
-    keys, upward = [scene.task.key for scene in half.scenes], {}
-    signs = (-1, 1) if does == "steer" else (1,)
+    ground: Ground, half: Half, at: Cell, of: Mapping[int, Array], cells: Sequence[tuple[int, float]]
+) -> dict[tuple[int, float], dict[Kind, EffectRow]]:
+    """Effects of a direction by layer and dose, both signs where it is added."""
+    signs = (-1, 1) if at.intervention == "steer" else (1,)
+    curve = {}
     for layer, dose in sorted((layer, sign * dose) for layer, dose in cells for sign in signs):
-        edit = _edit(ground, does, (layer, dose), of[layer], where)
-        moved = {kind: v - half.plain[kind] for kind, v in ground.measured(half.scenes, [edit]).items()}
-        if dose > 0:
-            upward[layer, dose] = {kind: float(values.mean()) for kind, values in moved.items()}
-        rows = [
-            _cell(half.part, (does, source, where, layer, dose, kind), values, keys) for kind, values in moved.items()
-        ]
-        ground.run.table("cells", CellRow).add(rows)
-    return upward
-
-
-def _judged(
-    ground: Ground, half: Half, of: tuple[str, str, Place, Kind, int, float], vector: Array, by_chance: list[float]
-) -> Judged:
-    does, source, where, kind, layer, dose = of
-
-    def side(signed: float) -> EffectRow:
-        name = f"{does}/{source}/{where}/{layer}/{signed:+g}"
-        edit = _edit(ground, does, (layer, signed), vector, where)
-        treated = {kind: ground.measured(half.scenes, [edit])[kind]}
-        return ground.written.add(name, half.scenes, treated, half.plain, ground.at.unit)[kind]
-
-    up, down = side(dose), side(-dose) if does == "steer" else None
-    sign, chance = (1.0 if does == "steer" else -1.0), np.asarray(by_chance)
-    return Judged(
-        intervention=does, source=source, place=where, outcome=kind, layer=layer, dose=dose, up=up, down=down,
-        random_mean=float(chance.mean()), random_sd=float(chance.std()),
-        random_most=float((sign * chance).max() * sign),
-        p_random=p_random(sign * up.effect, (sign * chance).tolist()),
-    )  # fmt: skip
+        edit = _edit(ground, at.intervention, (layer, dose), of[layer], cast(Place, at.place))
+        cell = at._replace(layer=layer, dose=dose)
+        curve[layer, dose] = ground.effect(cell, half, ground.measured(half.scenes, [edit]))
+    return curve
 
 
 def with_verdicts(cells: Sequence[Judged], asked: SettingConfig) -> list[Judged]:
     """The cells of a run with p adjusted over all of them, and which of them are specific."""
     judged = []
     for cell, p in zip(cells, holm([cell.p_random for cell in cells]), strict=True):
-        beyond = cell.up.low > 0 if cell.intervention == "steer" else cell.up.high < 0
-        both = cell.down is not None and cell.down.low > 0
+        steered, low, high = cell.intervention == "steer", cell.up.low, cell.up.high
+        beyond = low is not None and high is not None and (low > 0 if steered else high < 0)
+        both = cell.down is not None and cell.down.low is not None and cell.down.low > 0
         told = caveat(asked.randoms, len(cells))
         judged.append(replace(cell, p_adjusted=p, specific=p <= LEVEL and beyond and not both, caveat=told))
     return judged
