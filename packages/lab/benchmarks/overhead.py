@@ -1,6 +1,6 @@
 """What recording and steering cost beside a plain forward pass, on a model of random weights.
 
-    python benchmarks/overhead.py [--shape small|0.5b|7b] [--device cpu|cuda] [--dtype fp32|bf16] [--rounds 7]
+    python -m benchmarks.overhead [--shape tiny|small|0.5b|7b] [--device cpu|cuda] [--dtype fp32|bf16] [--rounds 7]
                                       [--texts 4] [--tokens 128] [--new 32] [--json]
 
 Every case runs once in every round, in an order that turns round every round, so that a busy machine hurts all alike:
@@ -28,6 +28,8 @@ from agentsignals_lab.residual.interface import Add, Edit, ModelCard, Positions,
 from agentsignals_lab.residual.model import HookedModel
 
 SHAPES: dict[str, dict[str, int]] = {
+    "tiny": {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4,
+             "num_key_value_heads": 2, "vocab_size": 256},
     "small": {"hidden_size": 320, "intermediate_size": 864, "num_hidden_layers": 12, "num_attention_heads": 5,
               "num_key_value_heads": 5, "vocab_size": 8192},
     "0.5b": {"hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14,
@@ -35,7 +37,7 @@ SHAPES: dict[str, dict[str, int]] = {
     "7b": {"hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28,
            "num_key_value_heads": 4, "vocab_size": 152064},
 }  # fmt: skip
-"""Qwen2's shapes: 16 million parameters, 0.5 and 7.6 billion."""
+"""Qwen2's shapes: 0.05 and 16 million parameters, 0.5 and 7.6 billion."""
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 PLAIN, PLAIN_ANSWER = "forward", "generate, the library's own"
 

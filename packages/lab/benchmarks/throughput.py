@@ -1,6 +1,6 @@
-"""Tokens a second of a retry loop by the size of its batch, and the share of its time that verdicts took.
+"""Tokens a second of a retry loop by the size of its batch.
 
-    python benchmarks/throughput.py [--batches 1,8,32] [--tasks 32] [--attempts 3] [--evaluating N] [--device cpu]
+    python -m benchmarks.throughput [--batches 1,8,32] [--tasks 32] [--attempts 3] [--evaluating N] [--device cpu]
                                         [--model FOLDER] [--attention sdpa] [--json]
 
 A model of the tiny world (the shipped one, of 0.3 million weights, where none is named), in three conditions (baseline,
@@ -25,7 +25,7 @@ from agentsignals_lab.experiments.setting import SettingConfig
 from agentsignals_lab.residual import load
 from agentsignals_lab.residual.interface import Loading
 from agentsignals_lab.retry.loop import Plan, Steered, Work
-from agentsignals_lab.retry.pool import Times, episodes
+from agentsignals_lab.retry.pool import episodes
 from tests import tiny_world
 from tests.tiny_world.setting import TinySetting
 from tests.tiny_world.tasks import drawn
@@ -47,9 +47,9 @@ def measured(named: str, how: Loading, tasks: int, attempts: int, evaluating: in
     plan = Plan(wording=TinyWording(), attempts=attempts, max_new_tokens=60, temperature=1.0)
     plan = plan if evaluating is None else replace(plan, evaluating=evaluating)
     work = [Work(condition, task, 0) for task in drawn(tasks, 0) for condition in CONDITIONS]
-    times, tokens = Times(), 0
+    tokens = 0
     started, computed = time.perf_counter(), time.process_time()
-    for done in episodes(model, plan, work, steered, times=times):
+    for done in episodes(model, plan, work, steered):
         tokens += sum(row.tokens or 0 for row in done.attempts)
     wall, own = time.perf_counter() - started, time.process_time() - computed
     return {
@@ -59,21 +59,17 @@ def measured(named: str, how: Loading, tasks: int, attempts: int, evaluating: in
         "tokens_per_s": tokens / wall,
         "model_tokens_per_s": tokens / own,
         "model_s": own,
-        "verdicts_s": times.verdicts_s,
-        "waiting_share": times.waiting_s / wall,
-        "verdict_share": times.verdicts_s / (times.verdicts_s + own),
     }
 
 
 def text_of(rows: Sequence[dict[str, float]]) -> str:
-    head = "batch  tokens   wall s  tokens/s  model tokens/s  verdicts s  of all work  nothing written"
+    head = "batch  tokens   wall s  tokens/s  model tokens/s"
     return "\n".join(
         [
             head,
             *(
                 f"{r['batch']:5.0f} {r['tokens']:7.0f} {r['wall_s']:8.1f} {r['tokens_per_s']:9.0f}"
-                f" {r['model_tokens_per_s']:15.0f} {r['verdicts_s']:11.1f} {r['verdict_share']:12.0%}"
-                f" {r['waiting_share']:16.0%}"
+                f" {r['model_tokens_per_s']:15.0f}"
                 for r in rows
             ),
         ]

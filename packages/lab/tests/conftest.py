@@ -15,8 +15,6 @@ from agentsignals.formats import Input, Reading, identify
 from agentsignals.formats.records import HEAD_BYTES, Head
 from agentsignals.model import Artifact
 
-from tests import tiny_world  # noqa: F401  (adds its wording and tasks to the lab's)
-
 
 class Server(ThreadingHTTPServer):
     """Answers with `says(body)`: a document, a status, or bytes as they are."""

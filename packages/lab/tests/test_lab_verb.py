@@ -22,8 +22,10 @@ from agentsignals_lab.coding_tasks.chosen import chosen_tasks
 from agentsignals_lab.condition_files import read_conditions
 from agentsignals_lab.conditions import BASELINE
 from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow
-from agentsignals_lab.run_setup import Asked, begin, served
+from agentsignals_lab.run_setup import Asked, begin, prepared
 from agentsignals_lab.runs import Run
+from agentsignals_lab.served_model import Served
+from tests import tiny_world
 from tests.conftest import Server, said
 from tests.test_retry import fenced
 
@@ -59,7 +61,7 @@ def agent(capsys: pytest.CaptureFixture[str], server: Server, out: Path, *more: 
 
 def test_what_there_is_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     found = ask(capsys, "list", "--tasks", "times")
-    assert set(found) == {"experiments", "families", "wordings", "sandbox", "not_installed", "tasks"}
+    assert set(found) == {"experiments", "families", "tones", "sandbox", "not_installed", "tasks"}
     assert found["families"]["times"] == len(found["tasks"])
     assert "parse_duration@1" in found["tasks"]
     assert main(["lab", "--json", "list", "--tasks", "times"]) == 0
@@ -155,12 +157,11 @@ def test_the_same_folder_takes_no_other_settings(
             "usage",
             "does not return",
         ),
-        (("--server", "ftp://x", "--server-model", "m"), "usage", "names no chat server"),
+        (("--server", "ftp://x", "--server-model", "m"), "usage", "not the URL of a chat server"),
         (("--server", "http://127.0.0.1:9/v1", "--server-model", "m", "--tasks", "nothing"), "lab", "nothing"),
         (("--server", "http://127.0.0.1:9/v1", "--server-model", "m", "--variants", "odd"), "lab", "no variant"),
         (("--server", "http://127.0.0.1:9/v1", "--server-model", "m", "--samples", "0"), "lab", "No samples"),
         (("--server", "http://127.0.0.1:9/v1", "--server-model", "m", "--conditions", "no.toml"), "lab", "no.toml"),
-        (("--server", "http://127.0.0.1:9/v1", "--server-model", "m", "--tasks", "tiny:0"), "lab", "tiny tasks"),
     ],
 )
 def test_what_can_not_be_is_refused_before_anything_is_made(
@@ -179,7 +180,7 @@ def test_a_task_whose_own_reference_fails_is_not_asked(
     (tmp_path / "own.jsonl").write_text(json.dumps(twice))
     given = ("--server", server.url, "--server-model", "m", "--attempts", 1, "--out", tmp_path / "run")
     kind, message = refused(capsys, "agent", *given, "--tasks", tmp_path / "own.jsonl")
-    assert (kind, "its own reference does not pass: expected 6, got 4" in message) == ("lab", True), message
+    assert (kind, "fails its own cases: expected 6, got 4" in message) == ("lab", True), message
     assert not (tmp_path / "run").exists()
     rows = [
         {"task_id": n, "text": "Double.", "code": f"def twice(n):\n    return {code}",
@@ -199,9 +200,9 @@ def test_a_task_whose_own_reference_fails_is_not_asked(
 def test_a_model_without_a_chat_template_is_asked_once_at_most(tmp_path: Path) -> None:
     card = {"name": "base", "has_chat_template": False}
     with pytest.raises(LabError, match="no chat template"):
-        begin(tmp_path / "run", Asked(tasks="parse_duration"), card)
+        begin(tmp_path / "run", prepared(Asked(tasks="parse_duration")), card)
     assert not (tmp_path / "run").exists()
-    with begin(tmp_path / "run", Asked(tasks="parse_duration", attempts=1), card).run:
+    with begin(tmp_path / "run", prepared(Asked(tasks="parse_duration", attempts=1)), card).run:
         pass
 
 
@@ -232,12 +233,12 @@ def test_other_words_that_fit_nothing_are_refused(
     ("text", "says"),
     [
         ("[[condition]]\nname = 'a'\n[[condition]]\nname = 'a'\n", "two conditions called 'a'"),
-        ("[[condition]]\nname = 'a'\ndoes = 1\n", "no 'does'"),
+        ("[[condition]]\nname = 'a'\ndoes = 1\n", "unknown field `does`"),
         ("[[condition]]\ndose = 1\n", "can't be read"),
         ("[[condition]]\nname = 'a'\nwhere = 'nowhere'\n", "can't be read"),
-        ("[[condition]]\nname = ' '\n", "is no name"),
-        (f"[[condition]]\nname = '{'a' * 81}'\n", "is no name"),
-        ('[[condition]]\nname = "a\\u001b[2J"\n', "is no name"),
+        ("[[condition]]\nname = ' '\n", "can't have the name"),
+        (f"[[condition]]\nname = '{'a' * 81}'\n", "can't have the name"),
+        ('[[condition]]\nname = "a\\u001b[2J"\n', "can't have the name"),
         ("conditions = 1\n", "no list of conditions"),
         ("[[condition]\n", "can't be read"),
         ("condition = ['a']\n", "can't be read"),
@@ -305,11 +306,10 @@ def test_tasks_are_named_by_name_key_family_or_count() -> None:
     assert {one.family for one in chosen_tasks("times,grids")} == {"times", "grids"}
     assert len(chosen_tasks("all")) == len(coding_tasks.tasks())
     assert len(chosen_tasks("published")) == len(coding_tasks.PUBLISHED)
-    assert len({one.key for one in chosen_tasks("tiny:30")}) == 30
 
 
 def test_what_an_address_holds_of_a_person_is_not_kept() -> None:
-    _, card = served("http://me:secret@127.0.0.1:8000/v1", "m", lambda _: None)
+    card = Served("http://me:secret@127.0.0.1:8000/v1", "m").card
     assert card == {"name": "m", "server": "http://127.0.0.1:8000/v1"}
 
 
@@ -357,9 +357,9 @@ torch_only = pytest.mark.skipif(
 
 
 def command(out: Path, *more: str) -> list[str]:
-    given = ("--model", str(TINY), "--tasks", "tiny:20", "--wording", "tiny", "--temperature", "1")
-    program = "import tests.tiny_world; from agentsignals.__main__ import run; run()"
-    return [sys.executable, "-c", program, "lab", "agent", *given, "--max-new-tokens", "24", "--attempts", "2",
+    tasks = tiny_world.tasks_file(out.parent / "tasks.jsonl", 20)
+    given = ("--model", str(TINY), "--tasks", str(tasks), "--temperature", "1")
+    return [sys.executable, "-m", "agentsignals", "lab", "agent", *given, "--max-new-tokens", "24", "--attempts", "2",
             "--device", "cpu", "--out", str(out), *more]  # fmt: skip
 
 
@@ -383,10 +383,10 @@ def test_directions_are_made_and_a_loop_is_steered_along_them(
     assert "Directions of " in (tmp_path / "directions" / "report.md").read_text("utf-8")
     (tmp_path / "c.toml").write_text(
         '[[condition]]\nname = "up"\ndirection = "desperate"\ndose = 0.5\nlayers = [1]\n'
-        'where = "feedback"\nrandoms = 2\n'
+        'where = "feedback"\nrandoms = 2\n' + tiny_world.tones()
     )
     made = tmp_path / "directions" / "directions-grand_mean.npz"
-    given = ("--tasks", "tiny:3", "--wording", "tiny", "--max-new-tokens", 16, "--attempts", 1)
+    given = ("--tasks", tiny_world.tasks_file(tmp_path / "t.jsonl", 3), "--max-new-tokens", 16, "--attempts", 1)
     more = ("--conditions", tmp_path / "c.toml", "--directions", made)
     found = ask(capsys, "agent", *on, *given, *more, "--out", tmp_path / "run")
     assert [c["condition"] for c in found["conditions"]] == ["baseline", "up"]
@@ -411,7 +411,8 @@ def test_a_loop_on_a_model_is_interrupted_goes_on_and_is_read_as_attempts(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "c.toml").write_text('[[condition]]\nname = "desperate"\ntone = "desperate"\n'
-                                     '[[condition]]\nname = "baseline"\ntone = "neutral"\n')  # fmt: skip
+                                     '[[condition]]\nname = "baseline"\ntone = "neutral"\n'
+                                     + tiny_world.tones())  # fmt: skip
     more = ("--conditions", str(tmp_path / "c.toml"))
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     journal = tmp_path / "cut" / "rows" / "episodes.jsonl"

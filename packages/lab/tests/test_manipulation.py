@@ -11,6 +11,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed (extra lab)")
 pytest.importorskip("transformers", reason="transformers is not installed (extra lab)")
 
+from msgspec import to_builtins  # noqa: E402  (after the check that they can be loaded)
+
 from agentsignals_lab import steering  # noqa: E402  (after the check that they can be loaded)
 from agentsignals_lab.coding_tasks import tasks  # noqa: E402
 from agentsignals_lab.conditions import Condition, Where  # noqa: E402
@@ -18,9 +20,9 @@ from agentsignals_lab.directions import DirectionSet  # noqa: E402
 from agentsignals_lab.residual.interface import Calibration, Prompt  # noqa: E402
 from agentsignals_lab.residual.loading import card_of  # noqa: E402
 from agentsignals_lab.residual.model import HookedModel  # noqa: E402
-from agentsignals_lab.retry.wording import PlainWording, after_a_failure  # noqa: E402
-from agentsignals_lab.run_setup import Asked, ManipulationRow, begin, steered  # noqa: E402
-from agentsignals_lab.run_setup import card_of as plain_card  # noqa: E402
+from agentsignals_lab.retry.wording import Wording, after_a_failure  # noqa: E402
+from agentsignals_lab.run_setup import Asked, ManipulationRow, begin, prepared, steered  # noqa: E402
+from tests import tiny_world  # noqa: E402
 from tests.experiments.tiny import model  # noqa: E402
 from tests.residual import small  # noqa: E402
 from tests.test_tiny_models import calibration, from_stories  # noqa: E402
@@ -84,7 +86,7 @@ def test_in_bf16_rounding_is_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a batch changes is more than `LEAST_KL` there, and a tiny dose is told as nothing."""
     inner = small.transformer("qwen2").to(torch.bfloat16)
     noisy = HookedModel(inner, small.tokenizer(), card_of("noisy", inner, small.tokenizer(), ""))
-    wording = PlainWording()
+    wording = Wording()
     asked = [noisy.encode(after_a_failure(wording, t, "neutral")[1:2]) for t in tasks(families=["times"])[:3]]
     asked = [Prompt(p.tokens[:90], tuple(s for s in p.spans if s.end <= 90)) for p in asked]
     asked = [Prompt(p.tokens[: 90 - 20 * n], ()) for n, p in enumerate(asked)]
@@ -123,10 +125,13 @@ def test_the_check_of_a_run_stands_on_prompts_with_feedback(tmp_path: Path) -> N
             'tone = "neutral"\n'
             for where in PLACES
         )
+        + tiny_world.tones()
     )
-    asked = Asked(tasks="tiny:4", wording="tiny", conditions=tmp_path / "c.toml", directions=tmp_path / "d.npz")
-    begun = begin(tmp_path / "run", asked, plain_card(model(0)))
+    tasks = tiny_world.tasks_file(tmp_path / "t.jsonl", 4)
+    files = {"conditions": str(tmp_path / "c.toml"), "directions": str(tmp_path / "d.npz")}
+    asked = Asked(tasks=str(tasks), **files)
+    begun = begin(tmp_path / "run", prepared(asked), to_builtins(model(0).card))
     with begun.run:
-        steered(model(0), begun, asked.directions)
+        steered(model(0), begun, str(asked.directions))
         rows = begun.run.table("manipulation", ManipulationRow).rows
     assert {row.condition: (row.verdict, row.n) for row in rows} == dict.fromkeys(PLACES, ("moved", 4))

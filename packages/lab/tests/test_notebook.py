@@ -30,7 +30,7 @@ pytestmark = pytest.mark.torch
 
 @pytest.fixture(scope="module")
 def at() -> Setting:
-    return setting(tiny.model(), SettingConfig(name="tiny", tasks=24))
+    return setting(tiny.model(), SettingConfig(file="tiny", tasks=24))
 
 
 def stories(at: Setting, mood: str) -> dict[str, list[str]]:

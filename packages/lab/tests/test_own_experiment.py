@@ -23,6 +23,7 @@ from agentsignals_lab.experiments.grid import EffectRow  # noqa: E402
 from agentsignals_lab.experiments.setting_files import Continuation  # noqa: E402
 from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow  # noqa: E402
 from agentsignals_lab.runs import Run  # noqa: E402
+from tests import tiny_world  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 ROOT = Path(__file__).parents[1]
@@ -128,7 +129,8 @@ def test_the_documented_conditions_steer_along_what_directions_wrote(
     (study / "few.toml").write_text("layers = [1]\nshuffles = 5\n[setting]\ntasks = 4\n")
     lab(capsys, "run", "directions", "--config", "few.toml", "--model", TINY, "--out", "d")
     lab(capsys, "agent", "--model", TINY, "--directions", "d/directions-grand_mean.npz", "--conditions", "c.toml",
-        "--tasks", "tiny:2", "--wording", "tiny", "--max-new-tokens", 16, "--attempts", 2, "--out", "run")  # fmt: skip
+        "--tasks", tiny_world.tasks_file(study / "tiny.jsonl", 2),
+        "--max-new-tokens", 16, "--attempts", 2, "--out", "run")  # fmt: skip
     rows = Run.read(Path("run")).table("episodes", EpisodeRow).rows
     assert {row.condition for row in rows} == {"baseline", "calm words", "desperate up", "desperate up, random:1"}
 

@@ -15,7 +15,7 @@ from agentsignals.errors import LabError
 
 from agentsignals_lab import texts
 from agentsignals_lab.coding_tasks import task
-from agentsignals_lab.condition_files import read_conditions, wording_of
+from agentsignals_lab.condition_files import read_conditions
 from agentsignals_lab.experiments.setting import SettingConfig
 from agentsignals_lab.experiments.setting_files import read_setting
 from agentsignals_lab.retry.loop import Plan, Work
@@ -90,7 +90,7 @@ def test_one_topic_can_not_be_split(tmp_path: Path) -> None:
 def test_tones_of_a_file_stand_beside_the_packages_and_say_nothing_hidden(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(TONES)
     file = read_conditions(tmp_path / "c.toml")
-    plan = Plan(wording=wording_of("plain", file), attempts=3)
+    plan = Plan(wording=file.wording, attempts=3)
     asked = task("parse_duration")
     writer = Scripted(*[fenced("def parse_duration(text):\n    return '{left}'\n")] * 3)
     (done,) = episodes(writer, plan, [Work(file.conditions[1], asked, 0)])
@@ -106,7 +106,7 @@ def test_tones_of_a_file_stand_beside_the_packages_and_say_nothing_hidden(tmp_pa
 
 def test_a_task_and_attempt_get_one_wording_and_tasks_differ(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(TONES)
-    wording = wording_of("plain", read_conditions(tmp_path / "c.toml"))
+    wording = read_conditions(tmp_path / "c.toml").wording
     said = [wording.after_failure(task(name), "x", 0, 1, "curt").pieces[0].text
             for name in ("caesar", "is_leap", "rotate", "spiral", "initials", "to_snake") * 2]  # fmt: skip
     assert said[:6] == said[6:]
@@ -126,16 +126,10 @@ def test_a_task_and_attempt_get_one_wording_and_tasks_differ(tmp_path: Path) -> 
 def test_tones_that_are_not_there_or_say_nothing_are_refused(more: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(TONES + more)
     if not says:
-        assert wording_of("plain", read_conditions(tmp_path / "c.toml"))
+        assert read_conditions(tmp_path / "c.toml").wording
         return
     with pytest.raises(LabError, match=says):
-        wording_of("plain", read_conditions(tmp_path / "c.toml"))
-
-
-def test_the_tiny_worlds_wording_takes_no_tones(tmp_path: Path) -> None:
-    (tmp_path / "c.toml").write_text(TONES)
-    with pytest.raises(LabError, match="takes no tones"):
-        wording_of("tiny", read_conditions(tmp_path / "c.toml"))
+        read_conditions(tmp_path / "c.toml")
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
@@ -192,9 +186,9 @@ def test_a_setting_is_read_with_hashes_of_its_files(tmp_path: Path) -> None:
     assert (read.low, read.neutral, read.high, len(read.tasks)) == ("kind", "kind", "harsh", 10)
     assert (read.texts.low, read.texts.high) == ("at_ease", "in_need")
     assert set(read.files) == {"setting", "tasks tasks.jsonl", "texts"}
-    functions = read_setting(SettingConfig(name="functions", tasks=3))
+    functions = read_setting(SettingConfig(tasks=3))
     assert (functions.files, functions.high, functions.texts.high) == ({}, "pressing", "desperate")
-    texts_of_another = SettingConfig(name="functions", tasks=3, texts=str(tmp_path / "texts.toml"))
+    texts_of_another = SettingConfig(tasks=3, texts=str(tmp_path / "texts.toml"))
     assert read_setting(texts_of_another).texts.high == "in_need"
 
 

@@ -14,15 +14,15 @@ from agentsignals_lab.conditions import BASELINE, Condition
 from agentsignals_lab.residual.interface import Generation, Message, Sampling
 from agentsignals_lab.retry import pool
 from agentsignals_lab.retry.loop import Done, Plan, Work
-from agentsignals_lab.retry.pool import Times, episodes
+from agentsignals_lab.retry.pool import episodes
 from agentsignals_lab.retry.retry_runs import run_loop
 from agentsignals_lab.retry.rows import AttemptRow
-from agentsignals_lab.retry.wording import PlainWording
+from agentsignals_lab.retry.wording import Wording
 from tests.test_retry import Scripted
 from tests.test_trace import opened
 
 TASK = coding_tasks.task("parse_duration")
-PLAN = Plan(wording=PlainWording(), attempts=2)
+PLAN = Plan(wording=Wording(), attempts=2)
 SAME = Condition(name="same words")
 CALM = Condition(name="calm words", tone="calm")
 
@@ -77,7 +77,7 @@ def test_so_many_calls_are_in_flight(concurrency: int) -> None:
 def test_a_fault_ends_the_pool_after_what_was_answered_is_over() -> None:
     """With two calls in flight, of which one hangs, all the others of the work are answered before it fails."""
     crowd, done = Crowd(2, LabError("the server is gone", "")), []
-    plan = Plan(wording=PlainWording(), attempts=1)
+    plan = Plan(wording=Wording(), attempts=1)
 
     def go_on() -> None:
         crowd.go_on.set()
@@ -105,7 +105,7 @@ def test_after_a_fault_an_answer_under_way_is_awaited_for_a_while_and_no_longer(
 
         late = True
 
-    plan = Plan(wording=PlainWording(), attempts=1)
+    plan = Plan(wording=Wording(), attempts=1)
     for late, grace, kept in ((True, 10.0, 1), (False, 0.05, 0)):
         monkeypatch.setattr(pool, "GRACE_S", grace)
         crowd, done = Refusing(2), []
@@ -168,7 +168,7 @@ def test_answers_that_await_their_verdicts_hold_back_new_episodes(
 
     monkeypatch.setattr(pool, "BACKLOG", backlog)
     monkeypatch.setattr(pool, "evaluate", late)
-    plan = Plan(wording=PlainWording(), attempts=1, evaluating=1)
+    plan = Plan(wording=Wording(), attempts=1, evaluating=1)
     if backlog == 0:
         asked_enough.set()
     assert len(list(episodes(writer, plan, [Work(BASELINE, TASK, s) for s in range(8)]))) == 8
@@ -185,8 +185,6 @@ def test_verdicts_run_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None
         return judged(*of)  # type: ignore[arg-type]
 
     monkeypatch.setattr(pool, "evaluate", slowly)
-    plan, times = Plan(wording=PlainWording(), attempts=1, evaluating=2), Times()
+    plan = Plan(wording=Wording(), attempts=1, evaluating=2)
     work = [Work(BASELINE, TASK, sample) for sample in range(4)]
-    assert len(list(episodes(Scripted("nothing"), plan, work, times=times))) == 4
-    assert times.verdicts_s > 0
-    assert times.waiting_s > 0
+    assert len(list(episodes(Scripted("nothing"), plan, work))) == 4

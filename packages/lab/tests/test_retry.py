@@ -12,7 +12,7 @@ from agentsignals_lab.conditions import BASELINE, Condition
 from agentsignals_lab.residual.interface import Generation, Message, Sampling
 from agentsignals_lab.retry.loop import Done, Plan, Work
 from agentsignals_lab.retry.pool import episodes
-from agentsignals_lab.retry.wording import PlainWording, wording
+from agentsignals_lab.retry.wording import Wording
 from tests.tiny_world.tasks import drawn
 from tests.tiny_world.wording import TinyWording
 
@@ -48,7 +48,7 @@ def fenced(source: str) -> str:
 def ran(
     writer: Scripted, *, attempts: int = 3, condition: Condition = BASELINE, task: coding_tasks.Task = TASK
 ) -> Done:
-    (done,) = episodes(writer, Plan(wording=PlainWording(), attempts=attempts), [Work(condition, task, 0)])
+    (done,) = episodes(writer, Plan(wording=Wording(), attempts=attempts), [Work(condition, task, 0)])
     return done
 
 
@@ -99,12 +99,12 @@ def test_conditions_share_their_random_numbers_and_samples_and_attempts_do_not()
     for name in ("one", "other"):
         writer = Scripted(wrong, wrong, wrong)
         condition = Condition(name=name, tone="calm")
-        list(episodes(writer, Plan(wording=PlainWording()), [Work(condition, TASK, sample) for sample in (0, 1)]))
+        list(episodes(writer, Plan(wording=Wording()), [Work(condition, TASK, sample) for sample in (0, 1)]))
         seeds[name] = [how.seed for how in writer.how]
     assert sorted(seeds["one"]) == sorted(seeds["other"])
     assert len(set(seeds["one"])) == 6
     writer = Scripted(wrong)
-    list(episodes(writer, Plan(wording=PlainWording(), attempts=1, seed=14), [Work(BASELINE, TASK, 0)]))
+    list(episodes(writer, Plan(wording=Wording(), attempts=1, seed=14), [Work(BASELINE, TASK, 0)]))
     assert writer.how[0].seed not in seeds["one"]
 
 
@@ -124,15 +124,13 @@ def test_a_server_cannot_be_steered() -> None:
         list(
             episodes(
                 Scripted(),
-                Plan(wording=PlainWording()),
+                Plan(wording=Wording()),
                 [Work(Condition(name="c", direction="calm", dose=1.0, layers=(1,)), TASK, 0)],
             )
         )
 
 
 def test_what_is_not_known_is_said() -> None:
-    with pytest.raises(LabError, match="no wording 'loud'"):
-        wording("loud")
     with pytest.raises(LabError, match="no tone 'angry'"):
         ran(Scripted(), condition=Condition(name="c", tone="angry"))
     with pytest.raises(LabError, match="no task of the tiny world"):

@@ -21,7 +21,7 @@ def chat(*texts: str) -> list[Message]:
 
 
 def writer(server: Server, **more: Any) -> Served:
-    return Served(f"small@{server.url}", wait=lambda _: None, **more)
+    return Served(server.url, "small", wait=lambda _: None, **more)
 
 
 def test_an_answer_comes_with_what_the_server_counted(server: Server) -> None:
@@ -64,7 +64,7 @@ def test_what_a_server_does_not_tell_is_none(server: Server, answer: Any, expect
 def test_a_server_that_fails_is_asked_again(server: Server, fault: Any) -> None:
     faults, waits = [fault, fault], []
     server.says = lambda _: faults.pop() if faults else said("at last")
-    asked = Served(f"small@{server.url}", wait=waits.append)
+    asked = Served(server.url, "small", wait=waits.append)
     assert asked.answer(chat("add"), Sampling(9)).text == "at last"
     assert len(waits) == 2
     assert (waits == [7.0, 7.0]) == (fault == 429)
@@ -86,15 +86,15 @@ def test_a_refusal_is_final_and_no_redirect_is_followed(server: Server, status: 
 
 
 def test_an_open_answer_is_refused(server: Server) -> None:
-    with pytest.raises(LabError, match="continues no open answer"):
+    with pytest.raises(LabError, match="can't continue an answer"):
         writer(server).answer([Message("assistant", (Piece("code", "def"),))], Sampling(9))
     assert server.bodies == []
 
 
-@pytest.mark.parametrize("named", ["small@ftp://here", "@http://127.0.0.1:1/v1", "small@http://"])
-def test_what_names_no_server_is_wrong_usage(named: str) -> None:
-    with pytest.raises(UsageError):
-        Served(named)
+@pytest.mark.parametrize("url", ["ftp://here", "http://", "here"])
+def test_what_names_no_server_is_wrong_usage(url: str) -> None:
+    with pytest.raises(UsageError, match="not the URL of a chat server"):
+        Served(url, "small")
 
 
 def test_it_is_told_once_where_texts_go(server: Server) -> None:
@@ -112,4 +112,4 @@ def test_secrets_do_not_leave_this_machine(server: Server) -> None:
     here.answer(texts, Sampling(9))
     away.answer(texts, Sampling(9))
     assert [SECRET in json.dumps(body) for body in server.bodies] == [True, False]
-    assert Served("small@https://models.example/v1").leaves
+    assert Served("https://models.example/v1", "small").leaves

@@ -15,18 +15,11 @@ from msgspec.structs import replace
 from agentsignals_lab.coding_tasks import variant
 from agentsignals_lab.experiments.file_setting import setting
 from agentsignals_lab.experiments.setting import SettingConfig
+from agentsignals_lab.residual import load
 from agentsignals_lab.residual.interface import Loading
-from agentsignals_lab.run_setup import chosen_tasks, loaded
-from tests import tiny_training
+from tests import tiny_training, tiny_world
 from tests.tiny_world import world
 from tests.tiny_world.tasks import function_task
-
-
-def test_tasks_of_the_tiny_world_have_the_impossible_variants() -> None:
-    plain, one_off = (chosen_tasks("tiny:5", kinds) for kinds in (("plain",), ("one_off",)))
-    assert [task.key + "+one_off" for task in plain] == [task.key for task in one_off]
-    assert not any(task.honest for task in one_off)
-    assert len(chosen_tasks("tiny:5", ("plain", "conflicting"))) == 10
 
 
 @pytest.mark.slow
@@ -36,7 +29,8 @@ def test_a_reduced_model_has_learnt_what_tones_do(tmp_path: Path) -> None:
     said: list[str] = []
     tiny_training.train(reduced, 0, tmp_path / "made", tell=said.append)
     assert len(said) > 1
-    at = setting(loaded(str(tmp_path / "made"), Loading()), SettingConfig(name="tiny", tasks=40))
+    tiny_world.with_setting()
+    at = setting(load(str(tmp_path / "made"), Loading()), SettingConfig(file="tiny", tasks=40))
     calm, desperate = (at.outcome(at.scenes(tone)).mean() for tone in (at.low, at.high))
     assert desperate - calm > 0.1  # measured: .59 and .37
 

@@ -18,7 +18,7 @@ from agentsignals_lab.residual.interface import Generation, Message, Sampling
 from agentsignals_lab.retry.loop import Plan
 from agentsignals_lab.retry.retry_runs import Ran, run_loop
 from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow
-from agentsignals_lab.retry.wording import PlainWording
+from agentsignals_lab.retry.wording import Wording
 from agentsignals_lab.runs import Config, Manifest, Run
 from tests.conftest import read_files
 from tests.test_retry import Scripted, fenced
@@ -57,7 +57,7 @@ def opened(folder: Path) -> Run:
 
 
 def looped(run: Run, writer: Scripted, samples: int = 1, *conditions: Condition) -> Ran:
-    plan = Plan(wording=PlainWording(), attempts=2)
+    plan = Plan(wording=Wording(), attempts=2)
     return run_loop(run, writer, plan, conditions or (BASELINE,), [TASK], samples)
 
 

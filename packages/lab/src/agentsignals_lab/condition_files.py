@@ -5,19 +5,18 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from agentsignals.errors import LabError
 from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from agentsignals_lab.conditions import BASELINE, Condition
-from agentsignals_lab.retry.wording import PlainWording, Wording, Words, wording
+from agentsignals_lab.retry.wording import Wording, Words
 from agentsignals_lab.texts.tones import Tone, read_tones
 
 _LONGEST_NAME = 80
-_RANDOMS = "randoms"
 
 
 class ConditionFile(Struct, frozen=True, kw_only=True):
@@ -27,15 +26,25 @@ class ConditionFile(Struct, frozen=True, kw_only=True):
     tones: dict[str, Tone] = {}
     words: Words | None = None
 
+    @property
+    def wording(self) -> Wording:
+        return Wording(self.tones, self.words)
+
+
+class _Table(Condition, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A [[condition]]."""
+
+    randoms: Annotated[int, Meta(ge=0, le=10_000)] = 0
+    """As many conditions more, each along another random direction."""
+
 
 def read_conditions(path: Path | None, only: Sequence[str] = ()) -> ConditionFile:
     """A TOML file of [[condition]]s, with [tones.NAME] and [words] where it has such; `tones` may name a file that has
-    them. `randoms` of a condition makes as many beside it, each along another random direction. With `only`, those
-    conditions beside the baseline. LabError when it can't be read, has an unknown setting, a name twice, or none of a
-    name that is asked for."""
+    them. With `only`, those conditions and the baseline. LabError when it can't be read, has an unknown setting, a name
+    twice, a tone that is nowhere, or none of a name that is asked for."""
     if path is None:
         if only:
-            raise LabError(f"There is no condition {only[0]!r}.", "Name the file that has it: --conditions.")
+            raise LabError(f"There is no condition {only[0]!r}.", "Name the file that has it: --conditions FILE.")
         return ConditionFile()
     try:
         document = tomllib.loads(path.read_text("utf-8"))
@@ -45,13 +54,14 @@ def read_conditions(path: Path | None, only: Sequence[str] = ()) -> ConditionFil
         if isinstance(tones, str):
             named = tomllib.loads((path.parent / tones).read_text("utf-8"))
             tones, words = named.get("tones"), words or named.get("words")
-        conditions = _with_controls([(_condition(table), _randoms(table)) for table in tables])
+        conditions = _with_controls(msgspec.convert(tables, list[_Table]))
         words = None if words is None else msgspec.convert(words, Words)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
-        raise LabError(f"The conditions {path} can't be read: {problem}", "See docs/lab.md.") from problem
+        fields = ", ".join(_Table.__struct_fields__)
+        raise LabError(f"The conditions {path} can't be read: {problem}", f"A condition takes {fields}.") from problem
     names = [condition.name for condition in conditions]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise LabError(f"{path} has two conditions called {twice[0]!r}.", "Rows are told apart by that name.")
+        raise LabError(f"{path} has two conditions called {twice[0]!r}.", "Rename one of them.")
     if BASELINE.name not in names:
         conditions.insert(0, BASELINE)
     if unknown := [name for name in only if name not in names]:
@@ -62,24 +72,15 @@ def read_conditions(path: Path | None, only: Sequence[str] = ()) -> ConditionFil
         for one in conditions
         if not only or one.name in (*only, BASELINE.name) or (one.is_control and one.place in kept)
     ]
-    return ConditionFile(conditions=tuple(conditions), tones=read_tones(tones or {}), words=words)
-
-
-def wording_of(name: str, file: ConditionFile) -> Wording:
-    """Return the wording of that name, with the words of the file. LabError for a condition whose tone it does not
-    have."""
-    chosen = wording(name)
-    if file.tones or file.words is not None:
-        if not isinstance(chosen, PlainWording):
-            raise LabError(f"The wording {name!r} takes no tones of a file.", "Leave --wording out.")
-        chosen = PlainWording(file.tones, file.words)
-    for condition in file.conditions:
-        if condition.tone not in chosen.tones:
+    file = ConditionFile(conditions=tuple(conditions), tones=read_tones(tones or {}), words=words)
+    there = file.wording.tones
+    for condition in conditions:
+        if condition.tone not in there:
             raise LabError(
                 f"Condition {condition.name!r}: there is no tone {condition.tone!r}.",
-                f"There are {', '.join(chosen.tones)}; a file of conditions may bring its own, [tones.NAME].",
+                f"Tones: {', '.join(there)}. The file of conditions may define others by [tones.NAME].",
             )
-    return chosen
+    return file
 
 
 def check_directions(path: Path | None, conditions: Sequence[Condition]) -> None:
@@ -96,32 +97,22 @@ def check_directions(path: Path | None, conditions: Sequence[Condition]) -> None
                 vector(of, condition.direction, layer)
 
 
-def _condition(table: Any) -> Condition:
-    made = msgspec.convert(table, Condition)
-    fields = (*Condition.__struct_fields__, _RANDOMS)
-    if unknown := sorted(set(table) - set(fields)):
-        raise LabError(f"A condition has no {unknown[0]!r}.", f"It has {', '.join(fields)}.")
-    if not made.name.strip() or len(made.name) > _LONGEST_NAME or not made.name.isprintable():
-        raise LabError(f"{made.name[:_LONGEST_NAME]!r} is no name.", f"At most {_LONGEST_NAME} printable characters.")
-    return made
-
-
-def _randoms(table: Any) -> int:
-    number: int = msgspec.convert(table.get(_RANDOMS, 0), Annotated[int, Meta(ge=0, le=10_000)])
-    return number
-
-
-def _with_controls(asked: Sequence[tuple[Condition, int]]) -> list[Condition]:
+def _with_controls(tables: Sequence[_Table]) -> list[Condition]:
     """The conditions, each followed by its random directions; those at one place and dose share them."""
     conditions: list[Condition] = []
     there: dict[tuple[object, ...], int] = {}
-    for condition, randoms in asked:
-        if randoms and not condition.steers:
-            raise LabError(f"Condition {condition.name!r} steers along nothing.", f"Leave {_RANDOMS} out.")
-        conditions.append(condition)
-        for number in range(there.get(condition.place, 0) + 1, randoms + 1):
-            conditions.append(
-                replace(condition, name=f"{condition.name}, random:{number}", direction=f"random:{number}")
+    for table in tables:
+        condition = Condition(**{name: of for name, of in asdict(table).items() if name != "randoms"})
+        if not condition.name.strip() or len(condition.name) > _LONGEST_NAME or not condition.name.isprintable():
+            raise LabError(
+                f"A condition can't have the name {condition.name[:_LONGEST_NAME]!r}.",
+                f"Give it a name of at most {_LONGEST_NAME} printable characters.",
             )
-        there[condition.place] = max(randoms, there.get(condition.place, 0))
+        if table.randoms and not condition.steers:
+            raise LabError(f"Condition {condition.name!r} steers along nothing.", "Remove its randoms.")
+        conditions.append(condition)
+        for number in range(there.get(condition.place, 0) + 1, table.randoms + 1):
+            name = f"random:{number}"
+            conditions.append(replace(condition, name=f"{condition.name}, {name}", direction=name))
+        there[condition.place] = max(table.randoms, there.get(condition.place, 0))
     return conditions

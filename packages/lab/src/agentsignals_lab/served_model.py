@@ -19,9 +19,7 @@ from msgspec import Struct
 
 from agentsignals_lab.residual.interface import Generation, Message, Sampling
 
-DEFAULT_URL = "https://api.openai.com/v1"
-URL_VARIABLE, KEY_VARIABLE = "OPENAI_BASE_URL", "OPENAI_API_KEY"
-CONCURRENCY = 8
+KEY_VARIABLE = "OPENAI_API_KEY"
 TIMEOUT_S = 600.0
 """For one answer, from asking to the last byte; long answers of slow models take minutes."""
 TRIES = 6
@@ -50,33 +48,34 @@ class _Completion(Struct):
 
 
 class Served:
-    """A model behind a server, a `Writer`: `MODEL@URL`, or `MODEL` at `$OPENAI_BASE_URL`. The key is `$OPENAI_API_KEY`.
+    """A model behind a server, a `Writer`. The key is `$OPENAI_API_KEY`.
 
     What leaves this machine has its secrets masked first, and `tell` is told once where it goes.
     """
 
     def __init__(
         self,
-        named: str,
+        url: str,
+        model: str,
         *,
-        concurrency: int = CONCURRENCY,
-        timeout_s: float = TIMEOUT_S,
+        concurrency: int = 8,
         tell: Callable[[str], None] | None = None,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        model, at, url = named.partition("@")
-        self.url = (url if at else os.environ.get(URL_VARIABLE) or DEFAULT_URL).rstrip("/")
+        self.url, self.name, self.concurrency = url.rstrip("/"), model, concurrency
         parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not model:
-            raise UsageError(f"{named!r} names no chat server.", "Say openai:MODEL@http://HOST:PORT/v1.")
-        self.name = f"openai:{model}"
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"{url!r} is not the URL of a chat server.", "Give --server http://HOST:PORT/v1.")
+        if concurrency < 1:
+            raise UsageError(f"{concurrency} calls at a time answer nothing.", "Give --calls 1 at least.")
         self.leaves = not is_local(parts.hostname)
-        self._model = model
+        self.card = {
+            "name": model,  # what the URL holds of user names and passwords is left out
+            "server": f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}",
+        }
         self._openai = parts.hostname.endswith("openai.com")
         self._opener = http_opener(not self.leaves)
-        if concurrency < 1:
-            raise UsageError(f"{concurrency} calls in flight ask nothing.", "One at least.")
-        self.concurrency, self._timeout_s, self._tell, self._wait = concurrency, timeout_s, tell, wait
+        self._tell, self._wait = tell, wait
         self._telling = threading.Lock()
 
     def answer(self, chat: Sequence[Message], sampling: Sampling) -> Generation:
@@ -84,22 +83,33 @@ class Served:
         refuses, gives none in several tries, or must not be told the chat."""
         body = self._body(chat, sampling)
         if self.leaves and (kind := Guard().kind(body.decode())):
-            raise LabError(f"A chat would have sent a {kind} to {self.url}.", "Take it out of the task's texts.")
+            raise LabError(
+                f"A chat contains a secret ({kind}) and is not sent to {self.url}.", "Remove it from the task's texts."
+            )
         with self._telling:
             tell, self._tell = self._tell, None
         if tell is not None:
             how = MASKED_NOTICE if self.leaves else LOCAL_NOTICE
-            tell(f"tasks and answers go to {self.url}, {how}, to be answered by {self._model}")
-        return self._answer(body)
+            tell(f"tasks and answers go to {self.url}, {how}, to be answered by {self.name}")
+        for tried in range(1, TRIES):
+            try:
+                return self._once(body)
+            except Busy as problem:
+                grown = FIRST_WAIT_S * 2 ** (tried - 1) * random.uniform(0.5, 1)  # noqa: S311  (jitter, no secret)
+                self._wait(min(LONGEST_WAIT_S, problem.wait_s if problem.wait_s is not None else grown))
+        try:
+            return self._once(body)
+        except Busy as problem:
+            raise LabError(
+                f"{self.url} gave no answer in {TRIES} tries: {problem}",
+                "Repair the server and run the same command again: finished episodes are kept.",
+            ) from problem
 
     def _body(self, chat: Sequence[Message], how: Sampling) -> bytes:
         if not chat or chat[-1].speaker == "assistant":
-            raise LabError("A server continues no open answer.", "End the chat with a user's message.")
-        asked: dict[str, Any] = {
-            "model": self._model,
-            "messages": [{"role": message.speaker, "content": self._text(message)} for message in chat],
-            "seed": how.seed,
-        }
+            raise LabError("A server can't continue an answer.", "End the chat with a user's message.")
+        messages = [{"role": message.speaker, "content": self._text(message)} for message in chat]
+        asked: dict[str, Any] = {"model": self.name, "messages": messages, "seed": how.seed}
         if how.stop:
             asked["stop"] = list(how.stop)
         if self._openai:
@@ -118,23 +128,16 @@ class Served:
 
         return Redactor(pseudonym_key())
 
-    def _answer(self, body: bytes) -> Generation:
-        for tried in range(1, TRIES + 1):
-            try:
-                return self._once(body)
-            except Busy as problem:
-                if tried == TRIES:
-                    raise LabError(
-                        f"{self.url} gave no answer in {TRIES} tries: {problem}",
-                        "Mend the server and run again: what is done stays done.",
-                    ) from problem
-                grown = FIRST_WAIT_S * 2 ** (tried - 1) * random.uniform(0.5, 1)  # noqa: S311  (jitter, no secret)
-                self._wait(min(LONGEST_WAIT_S, problem.wait_s if problem.wait_s is not None else grown))
-        raise AssertionError("the last try returns or raises")
-
     def _once(self, body: bytes) -> Generation:
+        """One call. Raises Busy where another may be answered."""
+        key, address = os.environ.get(KEY_VARIABLE), self.url + "/chat/completions"
         try:
-            completion = msgspec.json.decode(self._sent(body), type=_Completion)
+            sent = http_request(self._opener, address, body, key=key, most_bytes=_MOST_BYTES, timeout_s=TIMEOUT_S)
+            completion = msgspec.json.decode(sent, type=_Completion)
+        except Refused as problem:
+            raise LabError(
+                f"{self.url} refused: {problem}", f"Check the model's name, the address and ${KEY_VARIABLE}."
+            ) from problem
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             raise Busy(f"an answer that is no completion ({str(problem)[:100]})") from problem
         if not completion.choices:
@@ -147,18 +150,3 @@ class Served:
             prompt_tokens=usage.prompt_tokens,
             new_tokens=usage.completion_tokens,
         )
-
-    def _sent(self, body: bytes) -> bytes:
-        try:
-            return http_request(
-                self._opener,
-                self.url + "/chat/completions",
-                body,
-                key=os.environ.get(KEY_VARIABLE),
-                most_bytes=_MOST_BYTES,
-                timeout_s=self._timeout_s,
-            )
-        except Refused as problem:
-            raise LabError(
-                f"{self.url} refused: {problem}", f"Check the model's name, the address and ${KEY_VARIABLE}."
-            ) from problem

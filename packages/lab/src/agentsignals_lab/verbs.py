@@ -16,6 +16,7 @@ from agentsignals import private_files
 from agentsignals.cli.output import Bar, print_result, printable, table, tell
 from agentsignals.errors import LabError, UsageError
 from agentsignals.questions.question import formatted, times
+from msgspec import to_builtins
 
 from agentsignals_lab import how_to_install
 from agentsignals_lab.comparing import OUTCOMES, asked_of, conditions_of, episodes_of, rate
@@ -45,15 +46,14 @@ _BROUGHT = (
 
 def inventory(families: str | None) -> dict[str, Any]:
     """Return what can be run here; with `families`, their tasks by key."""
-    from agentsignals_lab import experiments, sandbox
+    from agentsignals_lab import experiments, sandbox, texts
     from agentsignals_lab.coding_tasks import tasks
     from agentsignals_lab.coding_tasks.chosen import chosen_tasks, task_files
-    from agentsignals_lab.retry.wording import WORDINGS
 
     listed: dict[str, Any] = {
         "experiments": experiments.NAMES,
         "families": dict(Counter(task.family for task in tasks())),
-        "wordings": list(WORDINGS),
+        "tones": list(texts.tones()),
         "sandbox": [sandbox.missing() or "bubblewrap"],
         "not_installed": [name for name in _EXTRA if find_spec(name) is None],
     }
@@ -67,7 +67,7 @@ def inventory(families: str | None) -> dict[str, Any]:
 def text_of_inventory(listed: dict[str, Any]) -> str:
     lines = [table(("experiment", "question"), listed["experiments"].items(), 110), ""]
     lines.append(table(("family", "tasks"), listed["families"].items()))
-    lines += ["", *(f"{name:<12}{', '.join(listed[name])}" for name in ("wordings", "sandbox"))]
+    lines += ["", *(f"{name:<12}{', '.join(listed[name])}" for name in ("tones", "sandbox"))]
     if listed["not_installed"]:
         lines += ["", f"{', '.join(listed['not_installed'])}: not installed. {_BROUGHT.format(how_to_install())}"]
     if "tasks" in listed:
@@ -195,9 +195,10 @@ def run_new(options: argparse.Namespace) -> int:
 
 def run_agent(options: argparse.Namespace) -> int:
     from agentsignals_lab import run_setup
+    from agentsignals_lab.residual import load
     from agentsignals_lab.retry.retry_runs import run_loop
+    from agentsignals_lab.served_model import Served
 
-    model: HookedModel | None = None
     if (options.model is None) == (options.server is None):
         raise UsageError(
             "Give either --model or --server.", "For example: agentsignals lab agent --model FOLDER --out RUN"
@@ -208,30 +209,19 @@ def run_agent(options: argparse.Namespace) -> int:
         raise UsageError(
             "--directions reads activations, which a server does not return.", "Give --model instead of --server."
         )
-    asked = run_setup.Asked(
-        tasks=options.tasks,
-        variants=tuple(options.variants.split(",")),
-        conditions=Path(options.conditions) if options.conditions else None,
-        only=tuple(options.condition),
-        directions=Path(options.directions) if options.directions else None,
-        samples=options.samples,
-        attempts=options.attempts,
-        temperature=options.temperature,
-        max_new_tokens=options.max_new_tokens,
-        seed=options.seed,
-        wording=options.wording,
-    )
-    run_setup.checked(asked)  # before a model is loaded, which takes a while
+    asked = run_setup.Asked(**{name: getattr(options, name) for name in run_setup.Asked.__struct_fields__})
+    prepared = run_setup.prepared(asked)  # before a model is loaded, which takes a while
+    writer: HookedModel | Served
     if options.server is not None:
-        writer, card = run_setup.served(options.server, options.server_model, tell, options.calls)
+        writer = Served(options.server, options.server_model, concurrency=options.calls, tell=tell)
+        begun = run_setup.begin(Path(options.out), prepared, writer.card)
     else:
-        writer = model = run_setup.loaded(options.model, _loading(options))
-        card = run_setup.card_of(model)
-    begun = run_setup.begin(Path(options.out), asked, card)
+        writer = model = load(options.model, _loading(options))
+        begun = run_setup.begin(Path(options.out), prepared, to_builtins(model.card))
     for name, n in begun.left_out.items():
         tell(f"{name}: {times(n, 'task')} left out; `lab list --tasks {name}` lists the reasons")
     with begun.run, Bar(options.quiet) as bar:
-        into = run_setup.steered(model, begun, asked.directions) if model is not None and asked.directions else None
+        into = run_setup.steered(model, begun, asked.directions) if asked.directions else None
         ran = run_loop(begun.run, writer, begun.plan, begun.conditions, begun.tasks, begun.samples, into, progress=bar)
     return print_result(options, ended(begun.run, ran), text_of_ended)
 
@@ -250,9 +240,8 @@ def _loading(options: argparse.Namespace) -> Any:
 
 
 def run_run(options: argparse.Namespace) -> int:
-    from msgspec import to_builtins
-
-    from agentsignals_lab import experiments, run_setup
+    from agentsignals_lab import experiments
+    from agentsignals_lab.residual import load
     from agentsignals_lab.runs import Config
 
     if options.model is None:
@@ -260,7 +249,7 @@ def run_run(options: argparse.Namespace) -> int:
     chosen = experiments.experiment(options.experiment)
     config = experiments.config(options.experiment, experiments.settings_of(options.config, options.texts))
     files = experiments.checked_config(config)  # before a model is loaded, which takes a while
-    model = run_setup.loaded(options.model, _loading(options))
+    model = load(options.model, _loading(options))
     asked = Config(options.experiment, to_builtins(config))
     begun = experiments.begin(Path(options.out), asked, model, options.seed, files)
     with begun, Bar(options.quiet) as bar:

@@ -84,7 +84,7 @@ def test_whose_fault_it_is(body: str) -> None:
     )
     assert found.error_class == wanted
     assert said in found.error
-    assert found.task_pass is (wanted == "none")
+    assert found.full_pass is (wanted == "none")
     assert (found.evaluator, found.tier) == ("1", "strict")
 
 
@@ -100,7 +100,7 @@ def test_a_machine_without_room_is_not_the_models_fault(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(sandbox, "call", full)
     found = evaluate(task("safe_divide"), GOOD)
-    assert (found.error_class, found.task_pass, found.visible_pass) == ("infrastructure", None, None)
+    assert (found.error_class, found.full_pass, found.visible_pass) == ("infrastructure", None, None)
 
 
 def test_nothing_runs_where_it_cannot_be_locked_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,11 +42,11 @@ FUNCTION_FORGERIES = {
 @pytest.mark.parametrize("name", FUNCTION_FORGERIES)
 def test_no_forgery_passes_a_function_task(name: str) -> None:
     verdict = evaluate(TRIPLE, "", source=FUNCTION_FORGERIES[name])
-    assert (verdict.visible_pass, verdict.hidden_pass, verdict.task_pass) == (False, False, False)
+    assert (verdict.visible_pass, verdict.hidden_pass, verdict.full_pass) == (False, False, False)
 
 
 def test_the_honest_answer_passes() -> None:
-    assert evaluate(TRIPLE, "", source=TRIPLE.reference).task_pass
+    assert evaluate(TRIPLE, "", source=TRIPLE.reference).full_pass
     assert not evaluate(TRIPLE, "", source=TRIPLE.wrong).hidden_pass
 
 

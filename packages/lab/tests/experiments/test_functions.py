@@ -21,7 +21,7 @@ from agentsignals_lab.residual.interface import Add, Message, Piece  # noqa: E40
 from tests.experiments import tiny  # noqa: E402
 
 pytestmark = pytest.mark.torch
-ASKED = SettingConfig(name="functions", tasks=3)
+ASKED = SettingConfig(tasks=3)
 
 
 def test_a_scene_is_a_failed_attempt_with_what_its_tests_said_in_this_tone() -> None:
@@ -65,7 +65,7 @@ def test_one_feedback_of_three_is_in_the_high_tone_where_anchors_are_looked_for(
 
 
 def test_stretches_of_unlike_length_are_left_out_of_patching_and_counted(tmp_path: Path) -> None:
-    few = {"setting": {"name": "functions", "tasks": 2}}
+    few = {"setting": {"file": None, "tasks": 2}}
     config = {**few, "interventions": ["patch"], "places": ["feedback", "decision"], "layers": [1]}
     run = tiny.ran(tmp_path / "r", "grid", config)
     rows = run.table("effects", grid.EffectRow).rows
@@ -75,7 +75,7 @@ def test_stretches_of_unlike_length_are_left_out_of_patching_and_counted(tmp_pat
 
 
 def test_the_grid_runs_on_function_tasks(tmp_path: Path) -> None:
-    few = {"setting": {"name": "functions", "tasks": 2}}
+    few = {"setting": {"file": None, "tasks": 2}}
     run = tiny.ran(tmp_path / "s", "grid", {**few, "interventions": ["suppress"], "places": ["sentences"]})
     rows = run.table("effects", grid.EffectRow).rows
     assert {row.unit for row in rows} == {setting(tiny.model(), ASKED).unit}

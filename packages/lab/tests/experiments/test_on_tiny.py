@@ -21,10 +21,11 @@ from agentsignals.errors import LabError  # noqa: E402
 from agentsignals_lab import directions  # noqa: E402  (after the check that it can be loaded)
 from agentsignals_lab.experiments import directions as directions_experiment  # noqa: E402
 from agentsignals_lab.experiments import grid, trajectory_probe  # noqa: E402
-from agentsignals_lab.experiments.file_setting import Setting, setting  # noqa: E402
+from agentsignals_lab.experiments.file_setting import setting  # noqa: E402
 from agentsignals_lab.experiments.setting import SettingConfig  # noqa: E402
 from agentsignals_lab.runs import Run  # noqa: E402
 from tests.experiments import tiny  # noqa: E402
+from tests.tiny_world.setting import TinySetting  # noqa: E402
 
 pytestmark = pytest.mark.torch
 FEW = {"setting": {"tasks": 16}}
@@ -207,7 +208,7 @@ def test_directions_part_tones_on_held_out_tasks_and_the_published_recipe_blurs_
 
 
 def test_directions_of_texts_alone_encode_no_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Setting, "scenes", None)
+    monkeypatch.setattr(TinySetting, "scenes", None)
     told: list[tuple[int, int]] = []
     config = {"setting": {"tasks": 8}, "layers": [1], "recipes": ["contrast", "probe"], "scenes": False}
     run = tiny.ran(tmp_path / "r", "directions", config, progress=lambda done, of: told.append((done, of)))
@@ -238,7 +239,7 @@ def test_a_run_that_is_run_again_keeps_its_rows(tmp_path: Path) -> None:
 
 
 def test_scenes_of_two_tones_differ_in_their_adjectives_alone() -> None:
-    at = setting(tiny.model(), SettingConfig(name="tiny", tasks=5))
+    at = setting(tiny.model(), SettingConfig(file="tiny", tasks=5))
     for low, high in zip(at.scenes(at.low), at.scenes(at.high), strict=True):
         assert low.task == high.task
         assert low.prompt.spans == high.prompt.spans

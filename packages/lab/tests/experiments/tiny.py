@@ -32,7 +32,7 @@ def ran(
     folder: Path, name: str, settings: dict[str, Any], seed: int = 0, progress: Progress = lambda done, of: None
 ) -> Run:
     """The run of an experiment with these settings, as `lab run` makes it."""
-    settings = {**settings, "setting": {"name": "tiny", **settings.get("setting", {})}}
+    settings = {**settings, "setting": {"file": "tiny", **settings.get("setting", {})}}
     config = experiments.config(name, settings)
     with Run.open(folder, Config(name, settings), MANIFEST) as run:
         experiments.experiment(name).run(run, model(seed), config, progress)

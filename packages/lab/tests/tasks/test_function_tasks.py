@@ -46,7 +46,7 @@ def test_there_are_at_least_sixty_with_the_published_names_among_them() -> None:
 def test_a_reference_solution_passes_everything_in_the_sandbox(name: str) -> None:
     (one,) = tasks([name])
     found = evaluate(one, f"```python\n{one.reference}```")
-    assert (found.task_pass, found.error) == (True, "")
+    assert (found.full_pass, found.error) == (True, "")
     assert (found.visible_passed, found.hidden_passed) == (len(one.visible), len(one.hidden))
 
 

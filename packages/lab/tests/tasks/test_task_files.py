@@ -110,7 +110,7 @@ def test_a_task_of_this_shape_is_asked_and_evaluated_as_the_packages_own(tmp_pat
     assert (task.key, task.family, task.function) == ("double@1", "file", "double")
     assert examples(task) == "double(2) == 4"
     verdict = evaluate(task, f"```python\n{DOUBLE['reference']}```")
-    assert (verdict.task_pass, verdict.n_hidden) == (True, 2)
+    assert (verdict.full_pass, verdict.n_hidden) == (True, 2)
     wrong = evaluate(task, "```python\ndef double(n):\n    return n + 2\n```")
     assert (wrong.visible_pass, wrong.hidden_pass, visible_failure(task, wrong)) == (True, False, "")
     assert [t.key for t in chosen_tasks(str(tmp_path / "tasks.jsonl"), ("plain", "one_off"))] == [
@@ -174,7 +174,7 @@ def test_human_evals_shape_is_read_without_running_it(tmp_path: Path) -> None:
         Case((["a", "bcd"],), "bcd"), Case((["q"],), "q"), Case((["zz"],), "zz"),
     )  # fmt: skip
     assert task.hidden == (Case((["xy", "z"],), "xy"), Case((["ab", "c"], 1), "ab"))
-    assert evaluate(task, task.reference, source=task.reference).task_pass
+    assert evaluate(task, task.reference, source=task.reference).full_pass
 
 
 def test_mbpps_shape_shows_its_first_test_and_hides_the_others(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_mbpps_shape_shows_its_first_test_and_hides_the_others(tmp_path: Path) -
     assert (task.id, task.signature, task.says) == ("mbpp/7", "half(n)", MBPP["text"])
     assert task.visible == (Case((4,), 2),)
     assert task.hidden == (Case((3,), 1.5, 0.01), Case((0,), 0), Case((1,), 0.5, 0.0005))
-    assert evaluate(task, task.reference, source=task.reference).task_pass
+    assert evaluate(task, task.reference, source=task.reference).full_pass
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ QUESTION = Task(
 )
 def test_a_text_is_judged_by_its_checks(answer: str, visible: bool, hidden: bool) -> None:
     verdict = evaluate(QUESTION, answer)
-    assert (verdict.visible_pass, verdict.hidden_pass, verdict.task_pass) == (visible, hidden, visible and hidden)
+    assert (verdict.visible_pass, verdict.hidden_pass, verdict.full_pass) == (visible, hidden, visible and hidden)
     assert verdict.valid_python == bool(answer)
     assert visible_failure(QUESTION, verdict) == ("" if visible else "The answer is one word.")
     assert words(QUESTION) == QUESTION.says

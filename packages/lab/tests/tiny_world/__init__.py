@@ -1,42 +1,54 @@
 """A world whose law is known, for models of 0.3 million weights: what an analysis should find in them was put there.
 
-Its setting, wording and tasks (`tiny:COUNT`) are added to the lab's by name. `MODELS` has two models, by seed.
+Its setting goes by the file name `tiny` after `with_setting`; tasks and words of its language are written as files for
+`lab agent`. `MODELS` has two models, by seed.
 """
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
-from agentsignals.errors import LabError
+import msgspec
 
 import agentsignals_lab
-from agentsignals_lab.coding_tasks import Task, chosen
-from agentsignals_lab.retry.wording import WORDINGS
-from tests.tiny_world import tasks
-from tests.tiny_world.wording import TinyWording
+from agentsignals_lab.coding_tasks.task_files import written
+from tests.tiny_world import tasks, world
 
 MODELS = (
     Path(agentsignals_lab.__file__).parent / "sample_study" / "model",
     Path(__file__).parent / "seed1",
 )
-
-
-def drawn(count: str, seed: int) -> list[Task]:
-    # More than so many different ones are hard to draw: they are 19 addends by pairs of inputs.
-    if not count.isdecimal() or not 1 <= int(count) <= 5_000:
-        raise LabError(f"{count!r} is no number of tiny tasks.", "Write tiny:60, and at most 5000.")
-    return tasks.drawn(int(count), seed)
+_WORDS = """[words]
+task = "{says}"
+tests = "{tests}"
+case = " test {function} ( {args} ) == {expected} ."
+"""
 
 
 def with_setting() -> None:
-    """Add the setting; it needs NumPy."""
+    """Let the setting of experiments be the tiny world's where the file is called `tiny`. It needs NumPy."""
     from agentsignals_lab.experiments import file_setting  # noqa: PLC0415
     from tests.tiny_world.setting import TinySetting  # noqa: PLC0415
 
-    made: Any = TinySetting
-    file_setting.SETTINGS["tiny"] = made
+    of_files: Any = file_setting.Setting
+    made: Any = lambda model, asked: (TinySetting if asked.file == "tiny" else of_files)(model, asked)  # noqa: E731
+    file_setting.Setting = made
 
 
-chosen.DRAWN["tiny"] = drawn
-WORDINGS["tiny"] = TinyWording()
+def tasks_file(path: Path, count: int, seed: int = 13) -> Path:
+    """Write a file of tasks of the world, in its language."""
+    drawn = (msgspec.structs.replace(written(task), says=f"task add {task.id.split('_')[1]} .")
+             for task in tasks.drawn(count, seed))  # fmt: skip
+    path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in drawn))
+    return path
+
+
+def tones() -> str:
+    """The world's language as the tables [words] and [tones.MOOD] of a file of conditions."""
+    chance, text = random.Random(0), _WORDS  # noqa: S311  (texts are drawn, no secrets)
+    for mood in world.MOODS:
+        said = [world.feedback(mood, chance) for _ in range(8)]
+        text += f"[tones.{mood}]\nafter_failure = {msgspec.json.encode(said).decode()}\n"
+    return text

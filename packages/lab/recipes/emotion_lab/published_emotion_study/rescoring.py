@@ -128,8 +128,8 @@ def judge(task: Task, answer: str, evaluator: str) -> Judged:
     if evaluator != "1":
         return evaluate_legacy(task, answer, evaluator)
     by = evaluate(task, answer)
-    passes = by.visible_pass, by.hidden_pass, by.task_pass
-    return Judged(by.valid_python, by.has_function, *passes, by.error, by.extracted)
+    passes = by.visible_pass, by.hidden_pass, by.full_pass
+    return Judged(by.valid_python, by.has_function, *passes, by.error, by.source)
 
 
 # -- Tables

@@ -1,9 +1,9 @@
-"""Tasks by what a person writes: names, families, files, the tiny world's."""
+"""Tasks by what a person writes: names, families, files."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from agentsignals.errors import LabError
@@ -13,11 +13,9 @@ from agentsignals_lab.coding_tasks.task_files import ENDING, TaskFile, is_file, 
 
 SETTING = ".toml"
 HERE = Path()
-DRAWN: dict[str, Callable[[str, int], list[Task]]] = {}
-"""Tasks that a Python program draws, as `NAME:COUNT`: functions of the count, as written, and a seed."""
 
 
-def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 13, beside: Path = HERE) -> list[Task]:
+def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), beside: Path = HERE) -> list[Task]:
     """`all`, `published`, a setting's file, or names, keys, families, files and `hf:OWNER/NAME` between commas.
 
     `beside`: the folder that paths are seen from. LabError for what is not there, for a variant that is none, for tasks
@@ -25,9 +23,6 @@ def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 1
     """
     wanted = [variant_named(name) for name in variants]
     named, beside = of_setting(named, beside)
-    drawn, _, count = named.partition(":")
-    if drawn in DRAWN:
-        return [variant(each, kind) for each in DRAWN[drawn](count, seed) for kind in wanted]
     if named == "all":
         return tasks(variants=wanted)
     names = list(PUBLISHED) if named == "published" else [name for name in named.split(",") if name]
@@ -46,7 +41,7 @@ def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 1
     if not by_key:
         raise LabError(
             f"{named!r} names no task.",
-            f"Say all, published, FILE{ENDING}, hf:OWNER/NAME, a setting's file, or of {', '.join(families)}.",
+            f"Name all, published, FILE{ENDING}, hf:OWNER/NAME, a setting's file, or of {', '.join(families)}.",
         )
     return list(by_key.values())
 

@@ -25,16 +25,15 @@ _CLASSES: dict[str, ErrorClass] = {
 }
 
 
-class Suite(Struct, frozen=True, kw_only=True):
+class Suite(Struct, frozen=True):
     """Outcome of some cases, run in one process."""
 
-    results: tuple[Result, ...]
     passed: int
-    error: str
+    error: str = ""
     """Error of the first case that fails."""
-    error_class: ErrorClass
-    tier: str | None
-    wall_s: float
+    error_class: ErrorClass = "none"
+    tier: str | None = None
+    wall_s: float = 0.0
 
     @property
     def passes(self) -> bool:
@@ -45,29 +44,15 @@ class Suite(Struct, frozen=True, kw_only=True):
 def run_cases(source: str, function: str, cases: Sequence[Case], limits: Limits) -> Suite:
     """Runs the cases in a process of their own and compares here. An OSError of the machine is `infrastructure`."""
     if not cases:
-        return Suite(results=(), passed=0, error="", error_class="none", tier=None, wall_s=0.0)
+        return Suite(0)
     try:
         outcome = sandbox.call(source, function, [case.args for case in cases], limits)
     except OSError as problem:
-        return Suite(
-            results=(),
-            passed=0,
-            error=f"the machine could not run it: {problem}"[:LONGEST_ERROR],
-            error_class="infrastructure",
-            tier=None,
-            wall_s=0.0,
-        )
+        return Suite(0, f"the machine could not run it: {problem}"[:LONGEST_ERROR], "infrastructure")
     outcomes = [_case_outcome(result, case) for result, case in zip(outcome.results, cases, strict=True)]
-    failed = [outcome_of_case for outcome_of_case in outcomes if outcome_of_case[1] != "none"]
+    failed = [found for found in outcomes if found[1] != "none"]
     error, error_class = failed[0] if failed else ("", "none")
-    return Suite(
-        results=outcome.results,
-        passed=len(outcomes) - len(failed),
-        error=error,
-        error_class=error_class,
-        tier=sandbox.TIER,
-        wall_s=outcome.wall_s,
-    )
+    return Suite(len(outcomes) - len(failed), error, error_class, sandbox.TIER, outcome.wall_s)
 
 
 def _case_outcome(result: Result, case: Case) -> tuple[str, ErrorClass]:

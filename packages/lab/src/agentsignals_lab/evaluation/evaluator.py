@@ -31,7 +31,7 @@ def evaluate(task: Task, answer: str, limits: Limits | None = None, *, source: s
             reason: ErrorClass = "invalid_python" if extracted.source else "no_function"
             return Verdict(
                 task=task.key, has_function=bool(extracted.source), valid_python=False, visible_pass=False,
-                hidden_pass=False, task_pass=False, error=reason, error_class=reason, extracted=extracted.source,
+                hidden_pass=False, full_pass=False, error=reason, error_class=reason, source=extracted.source,
                 n_visible=len(task.visible), n_hidden=len(task.hidden),
             )  # fmt: skip
         source = extracted.source
@@ -45,16 +45,16 @@ def evaluate(task: Task, answer: str, limits: Limits | None = None, *, source: s
         valid_python=first.error_class != "invalid_python",
         visible_pass=visible.passes if ran else None,
         hidden_pass=hidden.passes if ran else None,
-        task_pass=visible.passes and hidden.passes if ran else None,
+        full_pass=visible.passes and hidden.passes if ran else None,
         error=first.error,
         error_class=first.error_class,
-        extracted=source,
+        source=source,
         visible_passed=visible.passed,
         n_visible=len(task.visible),
         hidden_passed=hidden.passed,
         n_hidden=len(task.hidden),
         tier=visible.tier,
-        wall_s=visible.wall_s + hidden.wall_s,
+        wall_time_s=visible.wall_s + hidden.wall_s,
     )
 
 
@@ -70,10 +70,10 @@ def _of_text(task: Task, answer: str) -> Verdict:
         valid_python=bool(answer.strip()),
         visible_pass=not visible,
         hidden_pass=not hidden,
-        task_pass=not failed,
+        full_pass=not failed,
         error=(failed[0].says or "the answer is not what was asked for")[:LONGEST_ERROR] if failed else "",
         error_class="unmet" if failed else "none",
-        extracted="",
+        source="",
         visible_passed=len(task.visible_checks) - len(visible),
         n_visible=len(task.visible_checks),
         hidden_passed=len(task.hidden_checks) - len(hidden),

@@ -38,12 +38,12 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """For a task that asks for a text: True if there is an answer at all."""
     visible_pass: bool | None
     hidden_pass: bool | None
-    task_pass: bool | None
+    full_pass: bool | None
     """Visible and hidden."""
     error: str
     """Error of the first visible case that fails, else of the first hidden one; empty when all pass."""
     error_class: ErrorClass
-    extracted: str
+    source: str
     """The code that was run."""
     visible_passed: int = 0
     n_visible: int = 0
@@ -51,4 +51,4 @@ class Verdict(Struct, frozen=True, kw_only=True):
     n_hidden: int = 0
     tier: str | None = None
     """The sandbox that locked the code in (`sandbox.TIER`); None when none was run."""
-    wall_s: float = 0.0
+    wall_time_s: float = 0.0

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args, get_or
 import msgspec
 from agentsignals.errors import LabError
 
-from agentsignals_lab.run_setup import card_of, digest, manifest
+from agentsignals_lab.run_setup import digest, manifest
 from agentsignals_lab.runs import Config, Run
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def checked_config(config: Any) -> dict[str, str]:
     a direction that is not there; no model is loaded."""
     files: dict[str, str] = {}
     setting = getattr(config, "setting", None)
-    if setting is not None and setting.name == "functions":
+    if setting is not None:
         from agentsignals_lab.experiments.setting_files import read_setting  # noqa: PLC0415  (NumPy is of an extra)
 
         files |= read_setting(setting).files
@@ -127,7 +127,7 @@ def checked_config(config: Any) -> dict[str, str]:
 
         named: tuple[str, ...] = ()
         if config.directions:
-            files["directions"] = digest(Path(config.directions)) or ""
+            files["directions"] = digest(config.directions) or ""
             named = directions.read(Path(config.directions)).names
         there = (*get_args(Source), *named)
         if unknown := sorted(set(config.sources) - set(there)):
@@ -143,6 +143,4 @@ def begin(folder: Path, asked: Config, model: HookedModel, seed: int, files: dic
     # By name alone: what is in a file is told by its hash, and where it lies is nobody's setting.
     for table in (settings, setting):
         table |= {key: Path(table[key]).name for key in _PATHS if table.get(key)}
-    if setting.get("file"):
-        setting.pop("name", None)
-    return Run.open(folder, Config(asked.experiment, settings), manifest(card_of(model), seed, files))
+    return Run.open(folder, Config(asked.experiment, settings), manifest(msgspec.to_builtins(model.card), seed, files))

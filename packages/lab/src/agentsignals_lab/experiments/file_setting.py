@@ -6,7 +6,7 @@ The package's own function tasks are such a setting (`functions.toml`).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -159,14 +159,10 @@ class Setting:
         return {stage: [chat(text, feedback) for text in task_texts] for stage, feedback in stages.items()}
 
 
-SETTINGS: dict[str, Callable[[HookedModel, SettingConfig], Setting]] = {"functions": Setting}
-"""By name. A Python program adds its own."""
-
-
 def setting(model: HookedModel, asked: SettingConfig) -> Setting:
-    """The setting of that name, ready. LabError when there is none, or for fewer than two tasks."""
+    """The setting, ready. LabError for fewer than two tasks."""
     if asked.tasks < 2:
-        raise LabError(f"{asked.tasks} tasks.", "Two at least: intervals are over tasks.")
-    if asked.name not in SETTINGS:
-        raise LabError(f"There is no setting {asked.name!r}.", f"Say one of {', '.join(SETTINGS)}, or name a file.")
-    return SETTINGS[asked.name](model, asked)
+        raise LabError(
+            f"An experiment can't run on {asked.tasks} tasks.", "Ask for two at least: intervals are over tasks."
+        )
+    return Setting(model, asked)

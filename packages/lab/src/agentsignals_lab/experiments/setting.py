@@ -39,10 +39,8 @@ _PLACES: dict[Place, Positions] = {
 class SettingConfig(Struct, frozen=True, kw_only=True):
     """Which setting, and how much of it."""
 
-    name: str = "functions"
-    """That of `file`, or the package's function tasks; a Python program may add others (`file_setting.SETTINGS`)."""
     file: str | None = None
-    """A setting of one's own, as TOML (docs/lab.md)."""
+    """A setting of one's own, as TOML (docs/lab.md); none: the package's function tasks."""
     texts: str | None = None
     """A file of contrast texts in place of the setting's."""
     tasks: int = 60

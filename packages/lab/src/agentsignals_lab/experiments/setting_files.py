@@ -15,7 +15,7 @@ from agentsignals_lab import texts
 from agentsignals_lab.coding_tasks import Task, hardcoded
 from agentsignals_lab.coding_tasks.chosen import chosen_tasks, files_of
 from agentsignals_lab.experiments.setting import SettingConfig
-from agentsignals_lab.retry.wording import PlainWording, Words
+from agentsignals_lab.retry.wording import Wording, Words
 from agentsignals_lab.texts.contrasts import ContrastTexts, read_contrast
 from agentsignals_lab.texts.tones import filled, read_tones
 
@@ -84,7 +84,7 @@ class ReadSetting(Struct, frozen=True, kw_only=True):
     high: str
     tasks: list[Task]
     texts: ContrastTexts
-    wording: PlainWording
+    wording: Wording
     scene: SceneForm
     outcome: Outcome
     trajectory: bool
@@ -116,7 +116,7 @@ def read_setting(asked: SettingConfig) -> ReadSetting:
     text_file = None if document.texts is None else path.parent / document.texts
     if asked.texts is not None:
         text_file = Path(asked.texts)
-    chosen = chosen_tasks(document.tasks, seed=asked.seed, beside=path.parent)
+    chosen = chosen_tasks(document.tasks, beside=path.parent)
     if asked.families:
         chosen = [task for task in chosen if task.family in asked.families]
     if len(chosen) < _FEWEST_TASKS:
@@ -135,7 +135,7 @@ def read_setting(asked: SettingConfig) -> ReadSetting:
         high=document.high,
         tasks=chosen[: asked.tasks],
         texts=contrast,
-        wording=PlainWording(tones, document.words),
+        wording=Wording(tones, document.words),
         scene=document.scene,
         outcome=document.outcome,
         trajectory=document.trajectory,

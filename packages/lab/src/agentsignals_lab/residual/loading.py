@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,8 @@ from agentsignals_lab.residual.interface import Loading, ModelCard
 from agentsignals_lab.residual.model import HookedModel, cache_argument
 from agentsignals_lab.residual.packing import pack
 from agentsignals_lab.residual.templates import has_template
+from agentsignals_lab.runs import versions_of
 
-_PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "mistral-common")
 _GENERIC_TOKENIZERS = frozenset({"TokenizersBackend", "PreTrainedTokenizerFast"})
 """A tokenizer that says it is no more than its file: AutoTokenizer (5.23) reads it with the class usual for the model's
 architecture, which cuts words otherwise than it was trained with."""
@@ -93,9 +92,7 @@ def _tokenizer(named: str, shared: dict[str, Any]) -> Any:
     if "gguf_file" in shared:
         return transformers.AutoTokenizer.from_pretrained(named, **shared)
     if _file_of(named, "tekken.json", shared) is not None:
-        try:
-            version("mistral-common")
-        except PackageNotFoundError:
+        if not versions_of("mistral-common"):
             return transformers.AutoTokenizer.from_pretrained(named, **shared)
         wanted = {key: value for key, value in shared.items() if key != "trust_remote_code"}
         return transformers.MistralCommonBackend.from_pretrained(named, **wanted)
@@ -152,23 +149,11 @@ def card_of(named: str, model: Any, tokenizer: Any, revision: str) -> ModelCard:
         layers=int(text.num_hidden_layers),
         width=int(text.hidden_size),
         dtype=str(model.dtype).removeprefix("torch."),
-        device=_devices(model),
+        device=",".join(sorted({str(parameter.device) for parameter in model.parameters()})),
         has_chat_template=has_template(tokenizer),
         attention=str(model.config._attn_implementation),
-        packages=dict(_versions()),
+        packages=versions_of("torch", "transformers", "tokenizers", "accelerate", "mistral-common"),
     )
-
-
-def _devices(model: Any) -> str:
-    return ",".join(sorted({str(parameter.device) for parameter in model.parameters()}))
-
-
-def _versions() -> Iterator[tuple[str, str]]:
-    for package in _PACKAGES:
-        try:
-            yield package, version(package)
-        except PackageNotFoundError:
-            continue
 
 
 def _revision(named: str, model: Any, asked: str) -> str:

@@ -41,22 +41,12 @@ class Evaluated(NamedTuple):
     verdict: Any
 
 
-class Times:
-    """Where the time of a pool went, in seconds of the clock."""
-
-    waiting_s = 0.0
-    """Nothing was written in this process: for a server's answers, or for verdicts."""
-    verdicts_s = 0.0
-    """Seconds of all verdicts, which run in parallel with each other and with the writing."""
-
-
-def episodes(  # noqa: PLR0913  (what a pool is of)
+def episodes(
     writer: Writer,
     plan: Plan,
     work: Sequence[Work],
     steered: Steered | None = None,
     firsts: Mapping[First, Generation] | None = None,
-    times: Times | None = None,
 ) -> Iterator[Done]:
     """Runs episodes, in the order of `work` as far as there is room, and gives each when it is over.
 
@@ -71,7 +61,7 @@ def episodes(  # noqa: PLR0913  (what a pool is of)
         raise LabError(
             f"Condition {steers.name!r} steers, and {writer.name} is no model in this process.", "Give --model."
         )
-    pool = _Pool(writer, plan, work, steered, dict(firsts or {}), times or Times())
+    pool = _Pool(writer, plan, work, steered, dict(firsts or {}))
     try:
         yield from pool.run()
     finally:
@@ -79,16 +69,15 @@ def episodes(  # noqa: PLR0913  (what a pool is of)
 
 
 class _Pool:
-    def __init__(  # noqa: PLR0913  (as above)
+    def __init__(
         self,
         writer: Writer,
         plan: Plan,
         work: Sequence[Work],
         steered: Steered | None,
         firsts: dict[First, Generation],
-        times: Times,
     ) -> None:
-        self._plan, self._written, self._times = plan, firsts, times
+        self._plan, self._written = plan, firsts
         self._new, self._going = deque(work), deque[Episode]()
         self._ended: SimpleQueue[Any] = SimpleQueue()
         self._stream = stream_of(writer, self._ended)
@@ -130,16 +119,13 @@ class _Pool:
 
     def _events(self, *, wait: bool) -> Iterator[Answered | Evaluated]:
         if wait and self._ended.empty():
-            started = time.perf_counter()
             # Verdicts always come: what they run is stopped by its own clock.
-            left = None if self._until is None or self._judged else max(0.0, self._until - started)
+            left = None if self._until is None or self._judged else max(0.0, self._until - time.perf_counter())
             try:
                 event = self._ended.get(timeout=left)
             except Empty:
                 self._asked = 0
                 return
-            finally:
-                self._times.waiting_s += time.perf_counter() - started
             yield event
         while not self._ended.empty():
             yield self._ended.get()
@@ -209,12 +195,10 @@ class _Pool:
         self._evaluating.submit(self._verdict, episode, answer)
 
     def _verdict(self, episode: Episode, answer: Generation) -> None:
-        started = time.perf_counter()
         try:
             verdict: Any = evaluate(episode.task, answer.text, self._plan.limits)
         except BaseException as problem:  # noqa: BLE001  (raised again where the verdict is awaited)
             verdict = problem
-        self._times.verdicts_s += time.perf_counter() - started
         self._ended.put(Evaluated(episode, answer, verdict))
 
     def _stop(self, fault: BaseException) -> None:

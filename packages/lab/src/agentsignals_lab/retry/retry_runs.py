@@ -12,7 +12,7 @@ from agentsignals_lab.coding_tasks import Task
 from agentsignals_lab.conditions import Condition
 from agentsignals_lab.residual.interface import Generation
 from agentsignals_lab.retry.loop import Done, First, Plan, Steered, Work
-from agentsignals_lab.retry.pool import Times, episodes
+from agentsignals_lab.retry.pool import episodes
 from agentsignals_lab.retry.rows import EPISODE_KEY, AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals_lab.retry.trace import lines, name_of, run_id
 from agentsignals_lab.runs import Row, Run, Table
@@ -44,7 +44,6 @@ def run_loop(  # noqa: PLR0913  (what a loop is of)
     samples: int,
     steered: Steered | None = None,
     progress: Progress | None = None,
-    times: Times | None = None,
 ) -> Ran:
     """Runs each (condition, task, sample) that the run does not have yet, all conditions of a task side by side: rows
     of `episodes`, `attempts` and `projections`, and a trace each, as soon as an episode is over.
@@ -61,7 +60,7 @@ def run_loop(  # noqa: PLR0913  (what a loop is of)
     work = [Work(c, t, s) for c, t, s in order if (c.name, t.key, s) not in kept]
     before, traced = len(kept.rows), run_id(run.config, run.manifest)
     try:
-        for done in episodes(writer, plan, work, steered, _firsts(run, conditions), times):
+        for done in episodes(writer, plan, work, steered, _firsts(run, conditions)):
             _keep(run, done, lines(done, plan, traced, run.manifest, steered))
             if progress is not None:
                 progress("episodes", len(kept.rows), len(order))

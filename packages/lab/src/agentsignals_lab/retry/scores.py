@@ -12,6 +12,8 @@ from agentsignals_lab.evaluation.verdict import Verdict
 from agentsignals_lab.residual.interface import Generation
 from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow
 
+_OF_VERDICT = [name for name in AttemptRow.__struct_fields__ if name in Verdict.__struct_fields__]
+
 
 def attempt_row(  # noqa: PLR0913  (what a row is made of, named at the call)
     task: Task,
@@ -26,11 +28,12 @@ def attempt_row(  # noqa: PLR0913  (what a row is made of, named at the call)
     asked: str,
 ) -> AttemptRow:
     """Scores one answer. `asked`: all that the model was told, whose words are not counted as its own."""
-    hard = hardcoding(task, verdict.extracted, verdict)
-    prose = prose_markers(answer.text, verdict.extracted, asked)
+    hard = hardcoding(task, verdict.source, verdict)
+    prose = prose_markers(answer.text, verdict.source, asked)
+    judged = {name: getattr(verdict, name) for name in _OF_VERDICT}
     return AttemptRow(
+        **judged,
         condition=condition,
-        task=task.key,
         sample=sample,
         attempt=attempt,
         seed=seed,
@@ -39,27 +42,13 @@ def attempt_row(  # noqa: PLR0913  (what a row is made of, named at the call)
         finish=answer.finish,
         logprob_sum=answer.logprob_sum,
         answer=answer.text,
-        source=verdict.extracted,
         feedback=feedback,
-        error=verdict.error,
-        error_class=verdict.error_class,
-        valid_python=verdict.valid_python,
-        visible_pass=verdict.visible_pass,
-        hidden_pass=verdict.hidden_pass,
-        full_pass=verdict.task_pass,
-        visible_passed=verdict.visible_passed,
-        n_visible=verdict.n_visible,
-        hidden_passed=verdict.hidden_passed,
-        n_hidden=verdict.n_hidden,
         hardcoded=hard.flagged,
         marker_score=legacy_score(answer.text),
         frustration_per_100_words=prose.rate("frustration"),
         desperation_per_100_words=prose.rate("desperation"),
         give_up_per_100_words=prose.rate("give_up"),
         prose_words=prose.words,
-        evaluator=verdict.evaluator,
-        tier=verdict.tier,
-        wall_time_s=verdict.wall_s,
     )
 
 
@@ -81,7 +70,7 @@ def episode_row(
         recovered=failed_first and passed_at is not None,
         passed_at=passed_at,
         regressed=sum(b.visible_passed < a.visible_passed for a, b in pairs),
-        repeated=sum(bool(a.extracted) and a.extracted == b.extracted for a, b in pairs),
+        repeated=sum(bool(a.source) and a.source == b.source for a, b in pairs),
         hardcoded=last.hardcoded,
         evaluator=last.evaluator,
         tier=last.tier,

@@ -81,7 +81,6 @@ def _header(done: Done, plan: Plan, run: str, manifest: Manifest, steered: Steer
         "seed": plan.seed,
         "evaluator": episode.evaluator,
         "tier": episode.tier,
-        "wording": plan.wording.name,
         "max_attempts": plan.attempts,
         "temperature": plan.temperature,
         "top_p": plan.top_p,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 from agentsignals.errors import LabError
 from msgspec import Struct
@@ -13,25 +12,6 @@ from agentsignals_lab.coding_tasks import Task, examples, words
 from agentsignals_lab.residual.interface import Message, Piece
 from agentsignals_lab.runs import seed_of
 from agentsignals_lab.texts.tones import Tone, filled
-
-
-class Wording(Protocol):
-    """Puts tasks into words. What it says of a failure is what the visible tests said, never a hidden one."""
-
-    name: str
-
-    @property
-    def tones(self) -> tuple[str, ...]:
-        """The tones that it has words for."""
-        ...
-
-    def opening(self, task: Task, tone: str) -> list[Message]:
-        """The chat before the first attempt."""
-        ...
-
-    def after_failure(self, task: Task, failure: str, attempt: int, left: int, tone: str) -> Message:
-        """Return the message after attempt number `attempt` (from 0), with `left` to come."""
-        ...
 
 
 class Words(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,10 +25,9 @@ class Words(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A visible case; empty: as Python has it."""
 
 
-class PlainWording:
-    """As one would ask an assistant: system words, the task, its visible tests; in English but for a file's words."""
-
-    name = "plain"
+class Wording:
+    """Words around tasks, in English but for a file's: system words, the task, its visible tests, and feedback. What it
+    says of a failure is what the visible tests said, never a hidden one."""
 
     def __init__(self, tones: Mapping[str, Tone] | None = None, words: Words | None = None) -> None:
         self.by_tone = {**texts.tones(), **(tones or {})}
@@ -56,9 +35,11 @@ class PlainWording:
 
     @property
     def tones(self) -> tuple[str, ...]:
+        """The tones that it has words for."""
         return tuple(self.by_tone)
 
     def opening(self, task: Task, tone: str) -> list[Message]:
+        """The chat before the first attempt."""
         system = self._tone(tone).system
         fields = {"words": words(task), "says": task.says, "signature": task.signature, "function": task.function}
         pieces = [Piece("task", filled(self.words.task, fields))]
@@ -83,13 +64,14 @@ class PlainWording:
         )
 
     def after_failure(self, task: Task, failure: str, attempt: int, left: int, tone: str) -> Message:
+        """Return the message after attempt number `attempt` (from 0), with `left` to come."""
         # Of the task and attempt alone: every condition of a tone hears the same of its wordings.
         feedback = self._tone(tone).feedback(failure, left, seed_of(0, task.key, attempt))
         return Message("user", (Piece("feedback", feedback, str(attempt)),))
 
     def _tone(self, tone: str) -> Tone:
         if tone not in self.by_tone:
-            raise LabError(f"There is no tone {tone!r}.", f"Say one of {', '.join(self.by_tone)}.")
+            raise LabError(f"There is no tone {tone!r}.", f"Tones: {', '.join(self.by_tone)}.")
         return self.by_tone[tone]
 
 
@@ -99,14 +81,3 @@ def after_a_failure(wording: Wording, task: Task, tone: str) -> list[Message]:
     failure = f"expected {task.visible[0].expected!r}, got None"
     answer = Message("assistant", (Piece("code", attempt, "0"),))
     return [*wording.opening(task, tone), answer, wording.after_failure(task, failure, 0, 1, tone)]
-
-
-WORDINGS: dict[str, Wording] = {"plain": PlainWording()}
-"""By name. A Python program adds its own."""
-
-
-def wording(name: str) -> Wording:
-    """The wording of that name; LabError when there is none."""
-    if name not in WORDINGS:
-        raise LabError(f"There is no wording {name!r}.", f"Say one of {', '.join(WORDINGS)}.")
-    return WORDINGS[name]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -61,14 +62,12 @@ class Manifest(Struct, frozen=True, kw_only=True):
         return [name for name in fields if getattr(self, name) != getattr(other, name)]
 
 
-def packages() -> dict[str, str]:
-    """Versions of the packages that numbers depend on, those that are installed."""
+def versions_of(*names: str) -> dict[str, str]:
+    """Versions of these packages, those that are installed."""
     versions = {}
-    for name in ("agentsignals", "torch", "transformers", "tokenizers", "numpy"):
-        try:
+    for name in names:
+        with suppress(PackageNotFoundError):
             versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return versions
 
 
