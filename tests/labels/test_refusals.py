@@ -14,6 +14,7 @@ from agentsignals.model import Session
 from agentsignals.stats.intervals import wilson
 from agentsignals.views import refusals as rules
 from agentsignals.views.refusals import READ, refusals
+from tests import build
 from tests.claude import SAID, STOP, Log, session
 
 FILE = "/work/shop/app.py"
@@ -124,6 +125,26 @@ def test_files_written_whole_are_compared_by_what_they_say() -> None:
     made.ran("Write", SAID + "Acme Inc.", error=True, file_path=FILE, content="Copyright 2026 Acme\nAll rights")
     made.ran("Write", "File created", file_path=FILE, content="Copyright 2026 Acme Inc.\nAll rights")
     assert pairs(made) == [("refused_edit", "Acme Inc.", "Copyright 2026 Acme Inc.\nAll rights")]
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "is_pair"),
+    [
+        ("app.py", "limit = 10", "limit = 30", True),
+        ("app.py", "count = 10", "count = 30", False),
+        ("other.py", "limit = 10", "limit = 30", False),
+    ],
+)
+def test_patches_are_compared_by_what_they_change(path: str, before: str, after: str, *, is_pair: bool) -> None:
+    def patch(path: str, before: str, after: str) -> str:
+        return f"*** Begin Patch\n*** Update File: {path}\n@@\n-{before}\n+{after}\n*** End Patch"
+
+    no, yes = patch("app.py", "limit = 10", "limit = 20"), patch(path, before, after)
+    refused = build.call("apply_patch", input=no, status="rejected", result="rejected")
+    parts = [build.user("More."), refused, build.user("thirty"), build.call("apply_patch", input=yes)]
+    (found,) = refusals(build.session(*parts, format="codex", agent="codex"))
+    assert (found.kept is not None) == is_pair
+    assert rules.texts(found.refused) == ("limit = 10", "limit = 20")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import msgspec
 from msgspec import Struct
 
-from agentsignals.changes.hunks import TRIVIAL_CHARS, edit_texts
+from agentsignals.changes.hunks import TRIVIAL_CHARS, edit_texts, patched
 from agentsignals.model import MAIN, RAN, Event, Session, ToolCall, decode_roles
 
 Rule = Literal["refused_edit", "refused_plan"]
@@ -50,12 +50,11 @@ def refusals(session: Session) -> list[Refusal]:
             made.append(Refusal(rule=rule, refused=call, why_no_pair="the person said nothing"))
             continue
         # The person's answers to further refusals of the same thing go on with the matter.
-        same = {w.seq for r, c in refused if (r, c.path) == (rule, call.path) and (w := words[c.seq]) is not None}
+        alike = [c for r, c in refused if r == rule and (rule == "refused_plan" or _files(c) & _files(call))]
+        same = {w.seq for c in alike if (w := words[c.seq]) is not None}
         end = next((t.seq for t in session.turns if t.seq > spoken.seq and t.seq not in same), len(session.events))
         later = [c for c in calls if spoken.seq < c.seq < end and c.status in RAN and _rule(c) == rule]
-        kept = next(
-            (c for c in later if rule == "refused_plan" or (c.path == call.path and _same_place(c, call))), None
-        )
+        kept = next((c for c in later if rule == "refused_plan" or _same_place(c, call)), None)
         why = "" if kept is not None else "nothing took its place in the person's turn"
         if kept is not None and texts(kept) == texts(call):
             kept, why = None, "the same was accepted afterwards"
@@ -83,8 +82,11 @@ def _words_after(session: Session, call: ToolCall, said: set[int]) -> Event | No
 def texts(call: ToolCall) -> tuple[str, str]:
     """Return the text that an edit replaces and the one that it writes; of a plan nothing and its words."""
     if call.class_ == "edit":
-        changes = edit_texts(call.arguments, call.argument_roles)
-        return "\n".join(text.old for text in changes), "\n".join(text.new for text in changes)
+        changes: list[tuple[str, str]] = []
+        for text in edit_texts(call.arguments, call.argument_roles):
+            files = patched(text.new, diffs=True) if text.kind == "patch" else []
+            changes += [pair for file in files for pair in file.texts] if files else [(text.old, text.new)]
+        return "\n".join(old for old, _ in changes), "\n".join(new for _, new in changes)
     try:
         passed = msgspec.json.decode(call.arguments)
     except (msgspec.DecodeError, RecursionError):
@@ -93,8 +95,16 @@ def texts(call: ToolCall) -> tuple[str, str]:
     return "", next((plan for plan in plans if isinstance(plan, str)), call.arguments)
 
 
+def _files(call: ToolCall) -> set[str | None]:
+    """Return the files that an edit names: those of a patch, which may be several, else the one of the call."""
+    patches = [text.new for text in edit_texts(call.arguments, call.argument_roles) if text.kind == "patch"]
+    return {file.path for patch in patches for file in patched(patch, diffs=True)} or {call.path}
+
+
 def _same_place(one: ToolCall, other: ToolCall) -> bool:
-    """Return whether two edits are of one place: by the lines that they replace, else by all of their lines."""
+    """Return whether two edits are of one place in a file: by the lines that they replace, else by all of them."""
+    if not _files(one) & _files(other):
+        return False
     (old, new), (their_old, their_new) = map(texts, (one, other))
     mine, theirs = _lines(old), _lines(their_old)
     if not mine or not theirs:
