@@ -251,6 +251,17 @@ def test_a_run_report_is_of_the_run_it_lies_in(
     assert found == [(task, model, outcome, is_whole) for task, outcome in JUDGED]
 
 
+@pytest.mark.parametrize("name", ["openai__gpt-9.night.json", "gpt-5-mini.night.json"])
+@pytest.mark.parametrize("folder", ["run", "beside"])
+def test_a_run_report_whose_name_begins_with_another_model_judges_no_trial(
+    tmp_path: Path, folder: str, name: str
+) -> None:
+    files = {f"run/{task}/{task}.traj.json": mini(task) for task in TASKS}
+    found = known(put(tmp_path / "in", {**files, f"{folder}/{name}": summary(TASKS)}))
+    assert [row for row in found if row[3]] == [(task, MODEL, "not_judged", True) for task in TASKS]
+    assert [(task, outcome) for task, model, outcome, _ in found if model != MODEL] == JUDGED
+
+
 def test_two_archived_runs_under_one_name_are_two_candidates(tmp_path: Path) -> None:
     files = {f"set/{m.replace('/', '-')}/{n}": text for m in (MODEL, "acme/two") for n, text in archived(m).items()}
     found = known(put(tmp_path / "in", files))

@@ -160,10 +160,12 @@ class TrialsBelow:
             if name and f"{name}/{canonical(task)}" in self.names:
                 return f"{name}/{canonical(task)}"
         bare = next((f"/{name}" for name in (task, canonical(task)) if f"/{name}" in self.names), None)
+        return bare if alone and not (model is not None and self.is_of_other(task, model, is_above)) else None
+
+    def is_of_other(self, task: str, model: str, is_above: bool = False) -> bool:
+        """Return whether the trial of a task says another model than this one; `is_above`: or says none."""
         told = self._models.get(canonical(task), set())
-        is_other = model is not None and all(len({*same_models({m, model}).values()}) > 1 for m in told)
-        is_other = is_other and (bool(told) or is_above)
-        return bare if alone and not is_other else None
+        return (bool(told) or is_above) and all(len({*same_models({m, model}).values()}) > 1 for m in told)
 
     @property
     def tasks(self) -> set[str]:

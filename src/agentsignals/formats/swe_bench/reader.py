@@ -25,6 +25,7 @@ from agentsignals.formats.records import decoded, decoder, document, lines, saw,
 from agentsignals.formats.rows import Lost, is_packed, lose, packed_rows
 from agentsignals.formats.swe_bench import is_beside
 from agentsignals.model import Attempt, Verification
+from agentsignals.model.prices import maker
 
 MODEL = "model_id"
 KNOBS = (("model", MODEL), ("agent", "agent_type"), ("dataset", "dataset"), ("split", "split"))
@@ -99,9 +100,9 @@ def _reader_of(source: Input) -> Callable[[Input], list[Attempt]]:
     return next((parts for mark, parts in _BY_MARK.items() if mark in begin), row_parts)
 
 
-def known_by_all(source: Input, parts: list[Attempt]) -> list[Attempt]:
+def known_by_all(source: Input, parts: list[Attempt], others: Collection[str] = frozenset()) -> list[Attempt]:
     """Return the parts that lend to existing trials. If the file is read for itself, add trials for instances without
-    any other file: an outcome must be known whatever it is."""
+    any other file: an outcome must be known whatever it is. `others`: tasks whose trials here are another model's."""
     named = source.named_trials
     if named is None:
         return parts
@@ -109,7 +110,7 @@ def known_by_all(source: Input, parts: list[Attempt]) -> list[Attempt]:
     evaluated = {name.partition("/")[2] for name in named if name.count("/") == 2}
     made = []
     for part in parts:
-        is_named = part.goes_by in named or f"{folder}/{part.task_id}" in named
+        is_named = part.goes_by in named or (part.task_id not in others and f"{folder}/{part.task_id}" in named)
         if part.run_id is not None and part.goes_by in evaluated:
             is_named = f"{part.run_id}/{part.goes_by}" in named  # another run of the model is another trial
         if part.goes_by and not is_named:
@@ -333,8 +334,12 @@ def summary_parts(source: Input, handed_in: Mapping[str, Collection[str]] = Mapp
     models = [model for model, tasks in handed_in.items() if ids.issubset(tasks)]
     if told is None and len(models) == 1 and evaluation.get("model") not in handed_in:
         evaluation = {**evaluation, "model": models[0]}
-    # Where it lists every trial below, it is about these: its name is a guess, and makes no second attempt.
-    judged = below.tasks if told is None and below.tasks <= ids else set()
+    # Where it lists every trial below, it is about these: its name is a guess, and makes no second attempt. If the name
+    # begins with a model, trials that say another model are not among them.
+    model = evaluation.get("model", "")
+    begins = model.replace("__", "/") if "__" in model or maker(model) is not None else ""
+    others = {task for task in below.tasks if begins and below.is_of_other(task, begins)}
+    judged = below.tasks - others if told is None and below.tasks <= ids else set()
 
     def part(instance: str, became: str, reward: float | None, *fields: str) -> Attempt:
         made = Attempt(
@@ -342,7 +347,6 @@ def summary_parts(source: Input, handed_in: Mapping[str, Collection[str]] = Mapp
             statements=source.states(f"evaluation summary: {instance} {became}", fields),
         )  # fmt: skip
         # The harness writes a model's slash as `__`: such a name begins with the model.
-        model = evaluation.get("model", "")
         if "__" in model or (model and posixpath.basename(source.folder) == evaluation["run"]):
             made.observed = {MODEL: model.replace("__", "/")}
         if canonical(instance) not in judged:
@@ -365,8 +369,8 @@ def summary_parts(source: Input, handed_in: Mapping[str, Collection[str]] = Mapp
         named = source.named_trials
         if one.goes_by is not None and named is not None and f"{one.run_id}/{one.goes_by}" not in named:
             one.scope, one.root = "trial", _root_of(one)  # else the evaluation left a log: it is lent to that
-    resolved = known_by_all(source, [part(i, "resolved", 1.0, "reward") for i in summary.resolved_ids])
-    unresolved = known_by_all(source, [part(i, "unresolved", 0.0, "reward") for i in summary.unresolved_ids])
+    judgements = [part(i, "resolved", 1.0, "reward") for i in summary.resolved_ids]
+    judgements += [part(i, "unresolved", 0.0, "reward") for i in summary.unresolved_ids]
     environment = []
     for instance in (*summary.infra_failure_ids, *summary.ambiguous_failure_ids):
         why = summary.failure_reasons.get(instance, "failure of the environment")
@@ -378,7 +382,7 @@ def summary_parts(source: Input, handed_in: Mapping[str, Collection[str]] = Mapp
             environment[-1].reward_counts, environment[-1].exception = False, f"ambiguous: {why}"
     ended = {*summary.resolved_ids, *summary.unresolved_ids, *summary.empty_patch_ids, *summary.error_ids}
     pending = [part(i, "without a verdict", None) for i in summary.submitted_ids if i not in ended]
-    return environment + alone + resolved + unresolved + known_by_all(source, pending)
+    return environment + alone + known_by_all(source, judgements + pending, others)
 
 
 class Submission(Struct):
