@@ -236,3 +236,56 @@ def test_a_trial_that_broke_off_is_an_attempt_too(tmp_path: Path) -> None:
     (known,) = attempts(tmp_path, tmp_path / "s")
     assert (known["trial_id"], known["reward"], known["has_transcript"]) == ("t__1", None, False)
     assert known["facts"]["exception"] == "DockerException"
+
+
+NOT_VERIFIED = {"exception_info": {"exception_type": "VerifierTimeoutError", "exception_message": "over"}}
+NOT_REGRADED = {"exception_info": {"exception_type": "RegradeError", "exception_message": "no manifest"}}
+
+
+@pytest.mark.parametrize("folder", ["again", "z"])
+@pytest.mark.parametrize(
+    ("verdicts", "outcome", "reason", "rewards"),
+    [
+        ((rewarded(0.0), rewarded(0.0)), "failed", "tests", [0.0, 0.0]),
+        ((rewarded(0.0), rewarded(1.0)), "not_judged", "two verdicts differ", [0.0, 1.0]),
+        ((rewarded(0.2), rewarded(0.7)), "not_judged", "two verdicts differ", [0.2, 0.7]),
+        ((NOT_VERIFIED, rewarded(1.0)), "solved", "reward", [None, 1.0]),
+        ((rewarded(1.0), NOT_REGRADED), "solved", "reward", [1.0, None]),
+        ((rewarded(1.0), rewarded(1.0), rewarded(0.0)), "not_judged", "two verdicts differ", [1.0, 1.0, 0.0]),
+        ((NOT_VERIFIED, rewarded(0.0), rewarded(1.0)), "not_judged", "two verdicts differ", [None, 0.0, 1.0]),
+    ],
+)
+def test_a_trial_that_was_judged_again_is_one_attempt_with_each_verdict(
+    tmp_path: Path, folder: str, verdicts: tuple[dict[str, Any], ...], outcome: str, reason: str, rewards: list[Any]
+) -> None:
+    """As Harbor 0.26.0 writes a regrade: usage, the agent's files and its exception are copies of the first trial's."""
+    used = {"agent_result": {"n_input_tokens": 10, "n_output_tokens": 2, "cost_usd": 0.5}, "finished_at": "2026-01-01"}
+    files = {}
+    for n, verdict in enumerate(verdicts):
+        source = {"source_trial": {"action": "regrade", "type": "hub", "trial_id": f"id-{n - 1}"}} if n else {}
+        named = {"id": f"id-{n}", "trial_name": f"t__{n}", "config": {**config(), **source, "trial_name": f"t__{n}"}}
+        place = tmp_path / "in" / (folder if n else "job") / f"t__{n}"
+        files[place / "result.json"] = json.dumps(result(**named, **used, **verdict))
+        files[place / "agent" / "trajectory.json"] = json.dumps(document(user("x"), step("y"), session_id="s-1"))
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        if path.parent.name == "t__0" and folder == "z":
+            pipeline.analyze([str(tmp_path / "in")], tmp_path / "s", jobs=1)  # before anybody judged again
+    (known,) = attempts(tmp_path / "in", tmp_path / "s")
+    assert (known["trial_id"], known["session_id"], known["outcome"], known["outcome_reason"]) == (
+        "t__0", "s-1", outcome, reason,
+    )  # fmt: skip
+    assert (known["harness_input_tokens"], known["harness_cost_usd"], known["has_transcript"]) == (10, 0.5, True)
+    names = ["reward", *(f"t__{n}.reward" for n in range(1, len(verdicts)))]
+    assert known["facts"]["rewards"] == {n: v for n, v in zip(names, rewards, strict=True) if v is not None}
+    said = [row["text"] for row in rows_of(tmp_path / "s", "SELECT text FROM events WHERE kind = 'harness'")]
+    assert sum("verifier's rewards" in text for text in said) == sum(r is not None for r in rewards)
+
+
+def test_a_regrade_whose_trial_is_not_here_is_an_attempt_by_itself(tmp_path: Path) -> None:
+    source = {"source_trial": {"action": "regrade", "type": "local", "path": "/x", "trial_id": "gone"}}
+    (tmp_path / "t__1").mkdir()
+    (tmp_path / "t__1" / "result.json").write_text(json.dumps(result(config={**config(), **source}, **rewarded(1.0))))
+    (known,) = attempts(tmp_path, tmp_path / "s")
+    assert (known["trial_id"], known["outcome"]) == ("t__1", "solved")

@@ -16,6 +16,7 @@ from agentsignals.model import (
     Edit,
     Event,
     Session,
+    Statement,
     Step,
     ToolCall,
     Turn,
@@ -23,17 +24,18 @@ from agentsignals.model import (
     copy_attempt,
     merge_attempts,
 )
+from agentsignals.views.failure import JUDGED, outcome_of
 
 _UNSTARTED = 2**62
+_VERDICT = (
+    "reward", "rewards", "verification", "exit_status", "ending", "exception", "timed_out", "fault", "reward_counts",
+)  # fmt: skip
 _OF_ALL = (
     "wall_time_s", "agent_time_s", "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd",
     "other_input_tokens", "other_output_tokens", "other_cost_usd", "summary",
 )  # fmt: skip
 _OF_FIRST = ("started_at",)
-_OF_JUDGED = (
-    "ended_at", "reward", "rewards", "verification", "patch", "patch_text_bytes", "exit_status", "ending",
-    "exception", "timed_out", "ratings", "fault", "reward_counts",
-)  # fmt: skip
+_OF_JUDGED = ("ended_at", "patch", "patch_text_bytes", "ratings", *_VERDICT)
 """Fields of a part about a whole trial that belong to all attempts, to the first, to the judged one."""
 
 
@@ -49,6 +51,10 @@ def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: di
     lent = [p for p in parts if p.scope == "lent"]
     of_steps = {folder for p in not_lent if p.scope == "step" for folder in _above(p.root)}
     not_lent = _assign_roots(not_lent)
+    source_of = _regraded(not_lent)
+    for part in not_lent:  # a regrade has a copy of the conversation
+        if part.session_artifact is not None:
+            part.root = source_of.get(part.root, part.root)
     roots = {p.root for p in not_lent}
     assembled: list[Session] = []
     runs: dict[str, list[Session]] = {}
@@ -63,10 +69,11 @@ def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: di
         if root is None:
             assembled.append(session)
         else:
-            runs.setdefault(root, []).append(session)
+            runs.setdefault(source_of.get(root, root), []).append(session)
     by_root: dict[str, list[Attempt]] = {}
     for part in not_lent:
         by_root.setdefault(part.root, []).append(part)
+    trials: dict[str, list[Session]] = {}
     for root in sorted(roots):
         here = by_root[root]
         met = _without_conversions(runs.get(root, []), here, artifacts)
@@ -76,8 +83,51 @@ def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: di
             for part in here:
                 if (part.session_artifact, part.session_id) in conversations:
                     part.session_artifact, part.session_id = met[0].artifact_id, met[0].session_id
-        assembled += _trials(root, here, met, lent)
-    return assembled
+        trials[root] = _trials(root, here, met, lent)
+    for root in sorted(source_of):
+        _add_verdicts(trials[source_of[root]], trials.pop(root))
+    return assembled + [session for made in trials.values() for session in made]
+
+
+def _regraded(parts: list[Attempt]) -> dict[str, str]:
+    """Return the folder of the trial whose work was judged again, by the folder of the regrade. A regrade whose trial
+    is not here is an attempt by itself."""
+    folders = {p.record_id: p.root for p in parts if p.record_id is not None}
+    source_of = {p.root: folders[p.regrade_of] for p in parts if p.regrade_of in folders}
+    found: dict[str, str] = {}
+    for root in source_of:
+        way = [root]
+        while (above := source_of.get(way[-1])) is not None and above not in way:
+            way.append(above)
+        if above is None and len(way) > 1:
+            found[root] = way[-1]
+    return found
+
+
+def _add_verdicts(trial: list[Session], regrade: list[Session]) -> None:
+    """Add the verdict of a regrade to the attempt whose work it judges again. It holds where that had none; verdicts
+    that differ are a conflict, and none is chosen."""
+    attempts = [(s, s.attempt) for s in trial if s.attempt is not None]
+    session, attempt = next((pair for pair in attempts if pair[1].is_handed_in), attempts[-1])
+    for again in regrade:
+        if (other := again.attempt) is None or (verdict := outcome_of(again)) is None:
+            continue
+        rewards, named = (
+            one.rewards or ({"reward": one.reward} if one.reward is not None else {}) for one in (attempt, other)
+        )
+        before = outcome_of(session)
+        is_judged = before is not None and before.name in JUDGED
+        if verdict.name in JUDGED and not is_judged and "reward" not in attempt.conflicts:
+            for statement in attempt.statements:
+                statement.fields = [field for field in statement.fields if field not in _VERDICT]
+            for name in _VERDICT:
+                setattr(attempt, name, getattr(other, name))
+        elif verdict.name in JUDGED and (verdict.name, other.reward) != (before and before.name, attempt.reward):
+            attempt.conflicts += ["reward"] if "reward" not in attempt.conflicts else []
+        attempt.rewards = {**rewards, **{f"{other.trial_id}.{name}": value for name, value in named.items()}} or None
+        said = [s for s in other.statements if not set(_VERDICT).isdisjoint(s.fields) and s not in attempt.statements]
+        attempt.statements += said
+        _cite(session, said)
 
 
 def _assign_roots(parts: list[Attempt]) -> list[Attempt]:
@@ -426,8 +476,13 @@ def _attempt_session(trial_id: str, index: int, last: bool, session: Session | N
     session.context = "eval"
     session.session_id = session.session_id or f"{trial_id}#{index}"
     session.attempt = attempt
-    # Append statements of harness and verifier as events, for values to cite.
-    for statement in attempt.statements:
+    _cite(session, attempt.statements)
+    return session
+
+
+def _cite(session: Session, statements: list[Statement]) -> None:
+    """Append statements of harness and verifier as events, for values to cite."""
+    for statement in statements:
         seq = len(session.events)
         session.events.append(
             Event(
@@ -444,7 +499,6 @@ def _attempt_session(trial_id: str, index: int, last: bool, session: Session | N
             )
         )
         statement.seq = seq
-    return session
 
 
 def _trial_id(root: str, trial: str, parts: list[Attempt], several: bool) -> str:

@@ -128,6 +128,8 @@ class Attempt(Struct, kw_only=True):
     run_id: str | None = None
     record_id: str | None = None
     """The harness's own id of its record, which no other trial has: names of trials repeat from run to run."""
+    regrade_of: str | None = None
+    """`record_id` of the trial whose work this one judges again: no agent ran."""
     goes_by: str | None = None
     """Name of the trial wherever its files are (`<run>/<task>`): parts of that name belong to it too."""
     only_below: str | None = None

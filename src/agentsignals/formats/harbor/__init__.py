@@ -36,8 +36,9 @@ def claims(head: Head) -> Claim | None:
     keys = document.keys()
     folder = posixpath.dirname(head.path)
     if keys >= _TRIAL and keys & _TRIAL_ALSO:
-        own_id, task = document.get("id"), document["task_name"]
-        keys_of = [f"trial:{own_id}"] if isinstance(own_id, str) and own_id else []
+        task, judged_again = document["task_name"], inside(document, "config", "source_trial", "trial_id")
+        ids = [known for known in (document.get("id"), judged_again) if isinstance(known, str) and known]
+        keys_of = [f"trial:{known}" for known in ids]
         return Claim(keys=keys_of, root=folder, gathers=True, tells=[f"/{task}"] if isinstance(task, str) else [])
     if keys >= _TRIAL_CONFIG or (keys >= _TRIAL_LOCK and isinstance(inside(document, "task", "digest"), str)):
         return Claim(keys=[], root=folder, gathers=True)
@@ -56,7 +57,7 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[], companion=True) if is_report or is_reward else None
 
 
-FORMAT = Format(name="harbor", version=7, claims=claims, snapshots=False)
+FORMAT = Format(name="harbor", version=8, claims=claims, snapshots=False)
 
 
 _FOLDERS = frozenset(("agent", "verifier", "panes", "sessions"))

@@ -233,6 +233,7 @@ def _of_result(source: Input, root: str, result: _Record, jobs: dict[str, _Recor
         scope="trial",
         trial_id=string(result["trial_name"]),
         record_id=string(result.get("id")),
+        regrade_of=string(inside(config, "source_trial", "trial_id")),
         task_id=string(result["task_name"]),
         run_id=string(inside(config, "job_id")),
         knobs=_trial_knobs(
