@@ -20,7 +20,8 @@ from agentsignals.cli import main
 from agentsignals.cli.analyze import last_lines, summary_of
 from agentsignals.errors import UsageError
 from agentsignals.ingest import pipeline
-from agentsignals.model import Session
+from agentsignals.ingest.attempts import attach_attempts
+from agentsignals.model import Attempt, Session
 from agentsignals.questions import ranking as held_apart
 from agentsignals.questions.estimates import clustered_share
 from agentsignals.questions.findings import answer, asking, findings, questions
@@ -41,6 +42,7 @@ from agentsignals.questions.sql import BOUND, CAUSES
 from agentsignals.stats.intervals import wilson
 from agentsignals.store import Store
 from agentsignals.store.query import rows
+from agentsignals.ui.document import sure_of
 from agentsignals.views.working_time import LONGEST_S, longest_s, longest_sql
 from tests.build import call, event, say, session, user
 from tests.planted_stores import STORES, evaluated
@@ -718,6 +720,23 @@ def test_candidates_that_are_unlike_are_said_in_a_line(tmp_path: Path) -> None:
     made = answer(store_of(tmp_path, *evaluated(1, tasks=(range(8), range(8, 16)))), "solved-more.unlike", "eval")
     assert re.fullmatch(r"No two of the \d candidates ran the same tasks under .+: [a-z, ]+ differs?\.", made.sentence)
     assert "differ: " in made.caveat or "differs: " in made.caveat
+
+
+@pytest.mark.parametrize("winner", [0, 1])
+def test_who_solved_more_did_so_by_an_interval_around_the_difference_over_tasks(tmp_path: Path, winner: int) -> None:
+    attempts = [
+        Attempt(
+            root=f"/runs/{model}/{task}", task_id=f"task-{task}", attempt_index=0, run_id="r1", ending="finished",
+            knobs={"model_id": model, "agent_type": "pi", "dataset": "made-up"}, reward=float(task < solved),
+        )
+        for model, solved in zip(("acme/one", "acme/two"), ((3, 27), (27, 3))[1 - winner], strict=True)
+        for task in range(30)
+    ]  # fmt: skip
+    store = store_of(tmp_path, *(session for attempt in attempts for session in attach_attempts([], [attempt], {})))
+    (made,) = (a for a in findings(store, context="eval", bounds=Bounds()).answers if a.id.startswith("solved-more."))
+    assert made.sentence.startswith(("acme/one", "acme/two")[winner]) and made.interval is not None
+    assert 0 < made.interval[0] < made.share < made.interval[1] < 1
+    assert re.fullmatch(r"\w+ confidence · difference \d\d\.\d% to \d\d\.\d% · 30 tasks", sure_of(made))
 
 
 # -- the ways out ------------------------------------------------------------------------------------------------------

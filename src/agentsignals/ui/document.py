@@ -332,8 +332,10 @@ def sure_of(answer: Answer) -> str:
     """State the confidence, the interval and n of a finding. Its q is in JSON and in the table `findings`."""
     word = next(word for least, word in _CONFIDENCE if answer.sureness >= least)
     low, high = answer.interval or (None, None)
-    gap = "difference " if answer.unit.endswith(MORE) and answer.interval else ""
-    parts = (f"{word} confidence", gap + interval(low, high, "{:.1%}"), times(answer.n, "session"))
+    is_paired = answer.unit == "tasks"
+    gap = "difference " if answer.interval and (is_paired or answer.unit.endswith(MORE)) else ""
+    counted = times(answer.n, "task" if is_paired else "session")
+    parts = (f"{word} confidence", gap + interval(low, high, "{:.1%}"), counted)
     return " · ".join(filter(None, parts))
 
 

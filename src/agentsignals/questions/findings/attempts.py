@@ -86,8 +86,10 @@ def solved_more(inputs: Inputs) -> list[Answer]:
                 continue
             gap = float(matched.value or 0.0)
             better, other, gained, lost = pair.candidate, pair.baseline, matched.gained, matched.lost
+            ends = None if matched.low is None or matched.high is None else (matched.low, matched.high)
             if gap < 0:
                 better, other, gained, lost = other, better, lost, gained
+                ends = (-ends[1], -ends[0]) if ends is not None else None
             # Tasks that one solved more often: each with the attempt of the better one, and with how much more of it.
             sides: list[dict[str, list[tuple[str, float]]]] = [{}, {}]
             for side, name in zip(sides, (better, other), strict=True):
@@ -108,7 +110,7 @@ def solved_more(inputs: Inputs) -> list[Answer]:
                     size=abs(gap) * matched.tasks,
                     unit="tasks",
                     share=abs(gap),
-                    interval=None if matched.low is None or matched.high is None else (matched.low, matched.high),
+                    interval=ends,
                     p=pair.p,
                     n=matched.tasks,
                     **_with_parts(parts, "tasks_more"),
