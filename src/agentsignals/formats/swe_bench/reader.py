@@ -369,8 +369,8 @@ def summary_parts(source: Input, handed_in: Mapping[str, Collection[str]] = Mapp
         named = source.named_trials
         if one.goes_by is not None and named is not None and f"{one.run_id}/{one.goes_by}" not in named:
             one.scope, one.root = "trial", _root_of(one)  # else the evaluation left a log: it is lent to that
-    judgements = [part(i, "resolved", 1.0, "reward") for i in summary.resolved_ids]
-    judgements += [part(i, "unresolved", 0.0, "reward") for i in summary.unresolved_ids]
+    resolved = known_by_all(source, [part(i, "resolved", 1.0, "reward") for i in summary.resolved_ids], others)
+    unresolved = known_by_all(source, [part(i, "unresolved", 0.0, "reward") for i in summary.unresolved_ids], others)
     environment = []
     for instance in (*summary.infra_failure_ids, *summary.ambiguous_failure_ids):
         why = summary.failure_reasons.get(instance, "failure of the environment")
@@ -382,7 +382,7 @@ def summary_parts(source: Input, handed_in: Mapping[str, Collection[str]] = Mapp
             environment[-1].reward_counts, environment[-1].exception = False, f"ambiguous: {why}"
     ended = {*summary.resolved_ids, *summary.unresolved_ids, *summary.empty_patch_ids, *summary.error_ids}
     pending = [part(i, "without a verdict", None) for i in summary.submitted_ids if i not in ended]
-    return environment + alone + known_by_all(source, judgements + pending, others)
+    return environment + alone + resolved + unresolved + known_by_all(source, pending, others)
 
 
 class Submission(Struct):
