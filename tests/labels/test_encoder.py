@@ -19,7 +19,7 @@ from agentsignals.labels.labellers.encoder import NET_FILE, Pair
 from agentsignals.labels.tasks import task
 from agentsignals.stats.agreement import kappa_estimate
 from agentsignals.stats.validation import labeller_figure
-from agentsignals.words.classifier import SHIPPED, read, shipped, shipped_tasks
+from agentsignals.words.classifier import SHIPPED, read, session_mark, shipped, shipped_tasks
 from tests.claude import Log
 from tests.labels.stores import session_id, store_of
 from tests.labels.test_classifier import GOES_ON, LEFT_OUT, OBJECTS, answered, gold_file
@@ -121,6 +121,8 @@ def test_figures_are_those_of_the_shipped_weights() -> None:
     assert shipped_tasks("encoder") == TASKS
     nets = {model.net for name in TASKS for model in [shipped(name, "encoder")] if model}
     assert len(nets) == 1, "one net for all tasks"
+    seen = {tuple(model.sessions) for name in TASKS for model in [shipped(name, "encoder")] if model}
+    assert len(seen) == 1, "who saw a session for one task saw it for all"
     assert (SHIPPED / NET_FILE).stat().st_size < 1_000_000
     for name, held in json.loads(LEFT_OUT.read_bytes()).items():
         figure, model = labeller_figure(name, "encoder"), shipped(name, "encoder")
@@ -134,6 +136,52 @@ def test_figures_are_those_of_the_shipped_weights() -> None:
         assert model.held_out is not None and model.held_out.n >= figure.n
         for row in held["rows"]:
             assert row[2] == held["classes"][row[3].index(max(row[3]))] or row[3].count(max(row[3])) > 1
+
+
+@pytest.mark.parametrize("unseen", ["", "later.jsonl"])
+def test_who_is_left_out_of_a_net_is_judged_by_it_and_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unseen: str
+) -> None:
+    """Stands for the nets: each keeps the messages that it was trained on, and none is asked about these."""
+    trained: list[set[str]] = []
+
+    def train(labels: list[Any], below: list[Any], classes: Any) -> set[str]:
+        trained.append(set(below))
+        return trained[-1]
+
+    def judge(net: set[str], classes: dict[str, list[str]], below: list[str]) -> list[Any]:
+        assert not net & set(below)
+        return [{name: {f"n:{values[0]}": 0.0} for name, values in classes.items()} for _ in below]
+
+    monkeypatch.setattr(fine_tuning, "lower_layers", lambda pairs: [f"{n} {pair}" for n, pair in enumerate(pairs)])
+    monkeypatch.setattr(fine_tuning, "fine_tuned", train)
+    monkeypatch.setattr(fine_tuning, "judged", judge)
+    monkeypatch.setattr(training, "write_net", lambda path, net, classes: f"{path.name} of {len(net)}")
+    gold_file(tmp_path / "early.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "early.jsonl").read_text().splitlines()]
+    first = {**rows[0], "session_id": "of one message", "turn": 1, "text": "please begin with the parser"}
+    later = [{**row, "session_id": f"later {n}", "project": f"q{n % 2}"} for n, row in enumerate(rows[:20])]
+    for name, held in (("early", [*rows, first]), ("later", later)):
+        with (tmp_path / f"{name}.jsonl").open("w") as file:
+            file.writelines(
+                json.dumps({**row, "pushback": row["label"], "sentiment": "NEUTRAL", "label": None}) + "\n"
+                for row in held
+            )
+    paths = [tmp_path / "early.jsonl", tmp_path / "later.jsonl"]
+    by_task = {name: training.examples(paths, task(name), name, english=True) for name in ("pushback", "sentiment")}
+    nets = training.fine_tuned(by_task, tmp_path, unseen)
+    every = {e.place for held in by_task.values() for e in held}
+    assert nets.left_out.keys() == {place for place in every if not unseen or place[0].startswith("later")}
+    assert len(trained) == (1 if unseen else training.FOLDS + 1)
+    assert nets.sha256 == f"{NET_FILE} of {len(every) - 20 * bool(unseen)}", "of all that are not left to be unseen"
+    assert session_mark("of one message") in nets.sessions, "seen for sentiment alone, it is seen for pushback, too"
+    assert (session_mark("later 0") in nets.sessions) is not bool(unseen)
+    pytest.importorskip("sklearn")
+    model, report, judged = training.trained(paths, task("pushback"), by_task["pushback"], nets, unseen)
+    assert model.sessions == nets.sessions and model.net == nets.sha256
+    assert set(model.trained_on) == ({"early.jsonl"} if unseen else {"early.jsonl", "later.jsonl"})
+    assert len(judged) == (20 if unseen else len(by_task["pushback"]))
+    assert set(report["files"]) <= {"early.jsonl", "later.jsonl"} and (not unseen or "later.jsonl" in report["files"])
 
 
 # -- With the packages
@@ -186,7 +234,7 @@ def test_a_model_of_ones_own_is_made_and_judges(
         assert judged == pytest.approx(net.features("pushback", [pair])[0], abs=1e-4), "padding changes nothing"
         assert sum(2.718281828**value for value in judged.values()) == pytest.approx(1, abs=1e-4)
     assert main(["agree", "pushback", f"encoder:{out / 'pushback.encoder.json'}", "--gold", str(gold)]) == 1
-    assert "seen_in_training" in capsys.readouterr().out, "all rows were examples"
+    assert "72 seen in training" in capsys.readouterr().out, "all rows were examples"
     labels = [{"pushback": "correction" if "wrong" in pair.message else "non_pushback"} for pair in pairs]
     below = fine_tuning.lower_layers(pairs)
     classes = {"pushback": ["correction", "non_pushback"]}

@@ -259,6 +259,8 @@ class Nets(NamedTuple):
     """Projects that were left out together."""
     left_out: dict[Place, dict[str, Features]]
     """By message and task."""
+    sessions: list[str]
+    """Marks of the sessions that the kept net was trained on, by whatever task's label."""
 
 
 def fine_tuned(by_task: dict[str, list[Example]], folder: Path, unseen: str) -> Nets:
@@ -282,7 +284,8 @@ def fine_tuned(by_task: dict[str, list[Example]], folder: Path, unseen: str) -> 
         found |= dict(zip((e.place for e in out), judged, strict=True))
     if len(learnt) == len(every):
         tensors = fine_tuning.fine_tuned([labels[e.place] for e in every], [below[e.place] for e in every], classes)
-    return Nets(write_net(folder / NET_FILE, tensors, classes), groups, found)
+    seen = sorted({session_mark(e.session_id) for e in learnt})
+    return Nets(write_net(folder / NET_FILE, tensors, classes), groups, found, seen)
 
 
 def with_net(model: Model, sha256: str) -> Model:
@@ -451,7 +454,8 @@ def trained(
     others = {e.project for e in held if e.file == unseen}
     judged, curve = left_out(held, task, [others] if others else folds(held, FOLDS), nets)
     model = fitted([e for e in held if e.project not in others], task)
-    model = model if nets is None else with_net(model, nets.sha256)
+    if nets is not None:
+        model = msgspec.structs.replace(with_net(model, nets.sha256), sessions=nets.sessions)
     model = msgspec.structs.replace(
         model,
         trained_on={
