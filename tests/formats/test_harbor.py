@@ -283,6 +283,19 @@ def test_a_trial_that_was_judged_again_is_one_attempt_with_each_verdict(
     assert sum("verifier's rewards" in text for text in said) == sum(r is not None for r in rewards)
 
 
+@pytest.mark.parametrize("place", [".sources/id-0", "a", "z"])
+def test_a_copy_of_a_trial_is_the_same_attempt(tmp_path: Path, place: str) -> None:
+    """Harbor lays trials of its hub into `.sources/ID` of the job that judges them again."""
+    facts = {"id": "id-0", "finished_at": "2026-01-01", "agent_result": {"n_input_tokens": 10}}
+    for folder in (tmp_path / "in" / "job" / "t__1", tmp_path / "in" / place / "t__1"):
+        (folder / "agent").mkdir(parents=True)
+        (folder / "result.json").write_text(json.dumps(result(**facts, **rewarded(1.0))))
+        (folder / "agent" / "trajectory.json").write_text(json.dumps(document(user("x"), step("y"), session_id="s-1")))
+    (known,) = attempts(tmp_path / "in", tmp_path / "s")
+    assert (known["session_id"], known["outcome"], known["harness_input_tokens"]) == ("s-1", "solved", 10)
+    assert (known["has_transcript"], known["facts"]["conflicts"]) == (True, [])
+
+
 def test_a_regrade_whose_trial_is_not_here_is_an_attempt_by_itself(tmp_path: Path) -> None:
     source = {"source_trial": {"action": "regrade", "type": "local", "path": "/x", "trial_id": "gone"}}
     (tmp_path / "t__1").mkdir()

@@ -51,6 +51,9 @@ def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: di
     lent = [p for p in parts if p.scope == "lent"]
     of_steps = {folder for p in not_lent if p.scope == "step" for folder in _above(p.root)}
     not_lent = _assign_roots(not_lent)
+    home_of = _copied(not_lent)
+    for part in not_lent:
+        part.root = home_of.get(part.root, part.root)
     source_of = _regraded(not_lent)
     for part in not_lent:  # a regrade has a copy of the conversation
         if part.session_artifact is not None:
@@ -65,10 +68,11 @@ def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: di
     for session in sessions:
         root = root_of.get((session.artifact_id, session.session_id)) or root_of.get((session.artifact_id, None))
         if root is None and (artifact := artifacts.get(session.artifact_id)) is not None:
-            root = next((folder for folder in _above(artifact.path) if folder in roots), None)
+            root = next((folder for folder in _above(artifact.path) if folder in roots or folder in home_of), None)
         if root is None:
             assembled.append(session)
         else:
+            root = home_of.get(root, root)
             runs.setdefault(source_of.get(root, root), []).append(session)
     by_root: dict[str, list[Attempt]] = {}
     for part in not_lent:
@@ -87,6 +91,17 @@ def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: di
     for root in sorted(source_of):
         _add_verdicts(trials[source_of[root]], trials.pop(root))
     return assembled + [session for made in trials.values() for session in made]
+
+
+def _copied(parts: list[Attempt]) -> dict[str, str]:
+    """Return the first folder with a trial's record, by the other folders that have a copy of it."""
+    records: dict[str, set[tuple[str, str]]] = {}
+    for part in parts:
+        if part.record_id is not None:
+            records.setdefault(part.root, set()).add((part.record_id, part.task_id or ""))
+    first: dict[tuple[str, str], str] = {}
+    homes = {root: first.setdefault(min(own), root) for root, own in sorted(records.items()) if len(own) == 1}
+    return {root: home for root, home in homes.items() if root != home}
 
 
 def _regraded(parts: list[Attempt]) -> dict[str, str]:
