@@ -69,6 +69,11 @@ SAYING: dict[str, tuple[str, str, str]] = {
         "not_sessions",
         "MLE-STAR: state of a run",
     ),
+    "a lab run's table": (
+        json.dumps({"condition": "baseline", "task": "a@1", "sample": 0, "attempts": 1}) + "\n",
+        "not_sessions",
+        "agentsignals-lab: settings, tables and tasks of a run",
+    ),
     "chatgpt": (
         json.dumps([{"title": "x", "mapping": {}, "current_node": "n"}]),
         "other_export",
@@ -114,7 +119,7 @@ def test_what_is_not_read_says_what_it_is(tmp_path: Path, capsys: pytest.Capture
     assert main(["analyze", str(there), "--no-report", "--store", str(tmp_path / "s"), "--quiet"]) == 1
     text = capsys.readouterr().err
     assert "1 git-ai: note on a commit: who wrote its lines, no session, as " in text
-    assert "8 of 8 more kinds" in text
+    assert "9 of 9 more kinds" in text
 
 
 def test_field_names_of_others_are_few_short_and_no_words_of_theirs() -> None:

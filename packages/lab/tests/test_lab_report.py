@@ -175,7 +175,7 @@ def test_a_condition_that_steers_is_held_against_random_directions_at_its_place_
     assert float(against["up"]["random_adjusted"]) == pytest.approx(6 / 40)  # two conditions, three outcomes
     assert (against["elsewhere"]["random"], against["elsewhere"]["random_adjusted"]) == (None, None)
     limits = [limit for part in parts(run) for limit in part.outcome.limits or ()]
-    assert any("39 random directions and 6 tests" in limit for limit in limits)
+    assert any("39 random directions are few for 6 tests" in limit for limit in limits)
     assert {row["condition"] for row in table(run, "lab.conditions")} == {"baseline", "up", "down", "elsewhere"}
     alone = written(tmp_path / "c", rows, conditions=[one for one in conditions if one.name not in ("up", "down")])
     assert len(table(alone, "lab.conditions")) == 43, "random directions that nothing is held against are shown"

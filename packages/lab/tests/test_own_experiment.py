@@ -124,7 +124,7 @@ def test_the_documented_conditions_steer_along_what_directions_wrote(
 ) -> None:
     """At another layer, the tiny model being flat, and with fewer random directions; else as it stands there."""
     (block,) = [block for block in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL) if "[[condition]]" in block]
-    block = block.replace("layers = [14]", "layers = [1]").replace("randoms = 59", "randoms = 1")
+    block = block.replace("layers = [14]", "layers = [1]").replace("randoms = 119", "randoms = 1")
     (study / "c.toml").write_text(block)
     (study / "few.toml").write_text("layers = [1]\nshuffles = 5\n[setting]\ntasks = 4\n")
     lab(capsys, "run", "directions", "--config", "few.toml", "--model", TINY, "--out", "d")

@@ -44,7 +44,7 @@ class ManipulationRow(Row, frozen=True, kw_only=True):
     verdict: str
     """`moved`, `nothing`, or `not testable`."""
     kl: float | None
-    noise: float | None
+    noise: float | None = None
     shift: float | None
     anti_steered: float | None
     n: int

@@ -63,18 +63,27 @@ def p_random(effect: float, by_chance: Sequence[float]) -> float:
     return (1 + sum(value >= effect - _ROUNDING for value in by_chance)) / (1 + len(by_chance))
 
 
+FEWEST_RANDOMS = 100
+"""Random directions that a judged cell is compared with at least: with fewer, p moves in steps of over a hundredth."""
+
+
 def enough(tests: int) -> int:
     """The fewest random directions with which one of so many p can come down to the level, once adjusted (`holm`)."""
-    return ceil(tests / LEVEL) - 1
+    return max(FEWEST_RANDOMS, ceil(tests / LEVEL) - 1)
 
 
 def caveat(randoms: int, tests: int) -> str | None:
-    """Why no p of so many can come down to the level; None where one can."""
+    """Why so few random directions do not judge so many tests; None where they do."""
+    least = min(1.0, tests / (1 + randoms))
     if randoms >= enough(tests):
         return None
+    if least > LEVEL:
+        why = f"no adjusted p is below {least:.2g}, whatever a direction does"
+    else:
+        why = f"p moves in steps of {1 / (1 + randoms):.2g}"
     return (
-        f"{randoms} random directions and {tests} tests: no adjusted p is below"
-        f" {min(1.0, tests / (1 + randoms)):.2g}, whatever a direction does. randoms = {enough(tests)} will do."
+        f"{randoms} random directions are few for {tests} test{'s' * (tests > 1)}: {why}."
+        f" Set randoms = {enough(tests)}."
     )
 
 

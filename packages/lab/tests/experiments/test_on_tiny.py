@@ -182,7 +182,7 @@ def test_as_many_random_directions_as_the_setting_says_are_compared(tmp_path: Pa
     (judged,) = summary(tmp_path / "f", "chosen")
     assert judged["p_random"] == judged["p_adjusted"] == pytest.approx(1 / (1 + randoms))
     assert not judged["specific"]
-    assert "randoms = 19 will do" in judged["caveat"]
+    assert "Set randoms = 100" in judged["caveat"]
 
 
 def test_directions_part_tones_on_held_out_tasks_and_the_published_recipe_blurs_them(tmp_path: Path) -> None:

@@ -125,5 +125,19 @@ def test_a_direction_beyond_all_random_ones_is_specific_where_there_are_enough_o
     few = SettingConfig(randoms=20)
     found = grid.with_verdicts([road(2.0, by_chance[:20])] + [road(0.0, by_chance[:20])] * 5, few)
     assert not any(one.specific for one in found)
-    assert "randoms = 119 will do" in found[0].caveat
-    assert caveat(SettingConfig().randoms, 6) is None
+    assert "no adjusted p is below 0.29" in found[0].caveat and "Set randoms = 119" in found[0].caveat
+
+
+@pytest.mark.parametrize(
+    ("randoms", "tests", "says"),
+    [
+        (119, 6, None), (119, 7, "no adjusted p is below 0.058, whatever a direction does. Set randoms = 139."),
+        (100, 1, None), (99, 1, "p moves in steps of 0.01. Set randoms = 100."),
+        (18, 1, "no adjusted p is below 0.053"),
+    ],
+)  # fmt: skip
+def test_a_cell_is_judged_by_a_hundred_random_directions_and_twenty_a_test(
+    randoms: int, tests: int, says: str | None
+) -> None:
+    told = caveat(randoms, tests)
+    assert told is None if says is None else told is not None and says in told

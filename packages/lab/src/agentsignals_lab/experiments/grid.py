@@ -175,7 +175,7 @@ class Judged(Struct, frozen=True, kw_only=True):
     """The adjusted p is at most .05, the interval leaves out 0, and minus the direction does not do it as well: what
     does is a push out of what the model knows."""
     caveat: str | None = None
-    """Why no cell of the run can be specific, where that is so: too few random directions."""
+    """Why the random directions are too few to judge the cells of the run, where they are."""
 
 
 class Half(NamedTuple):
@@ -377,7 +377,9 @@ def seeds(asked: SettingConfig, *, chooses: bool = False) -> range:
     """Seeds of the random directions. Where something is chosen by what goes beyond them (`chooses`), they are others
     than those that judge, else the choice would seek out the places where these happen to be weak."""
     if asked.randoms < 1:
-        raise LabError(f"{asked.randoms} random directions.", "One at least; 19 for one p of .05.")
+        raise LabError(
+            f"No cell can be judged with {asked.randoms} random directions.", "Set randoms = 100 or more (default 119)."
+        )
     if chooses:
         return range(1 + asked.randoms, 1 + asked.randoms + min(asked.randoms, MOST_CHOOSING))
     return range(1, 1 + asked.randoms)

@@ -49,8 +49,8 @@ class SettingConfig(Struct, frozen=True, kw_only=True):
     """Families of tasks that are not drawn; none named: all."""
     seed: int = 13
     randoms: int = 119
-    """Random directions that a direction is held against (`controls`): 119 are enough where six tests are asked
-    together, 19 for one alone."""
+    """Random directions that a direction is compared with: 119 are enough where six cells are judged together. With
+    fewer than 100 the result has a caveat."""
 
 
 class Scene(Struct, frozen=True):
