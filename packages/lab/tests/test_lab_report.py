@@ -242,7 +242,7 @@ def test_a_run_of_any_experiment_is_shown_as_its_summaries_and_rows(tmp_path: Pa
     )
     with pytest.raises(LabError, match="no result yet"):
         sections(run)
-    with pytest.raises(LabError, match="no retry loop"):
+    with pytest.raises(LabError, match="not of a retry loop"):
         parts(run)
     with run:
         run.table("measured", Effect).add([Effect(f"e{n}", n / 3, (n, n)) for n in range(600)])

@@ -183,11 +183,11 @@ def own_setting(tmp_path: Path, old: str = "", new: str = "") -> SettingConfig:
 
 def test_a_setting_is_read_with_hashes_of_its_files(tmp_path: Path) -> None:
     read = read_setting(own_setting(tmp_path))
-    assert (read.low, read.neutral, read.high, len(read.tasks)) == ("kind", "kind", "harsh", 10)
+    assert (read.document.low, read.neutral, read.document.high, len(read.tasks)) == ("kind", "kind", "harsh", 10)
     assert (read.texts.low, read.texts.high) == ("at_ease", "in_need")
     assert set(read.files) == {"setting", "tasks tasks.jsonl", "texts"}
     functions = read_setting(SettingConfig(tasks=3))
-    assert (functions.files, functions.high, functions.texts.high) == ({}, "pressing", "desperate")
+    assert (functions.files, functions.document.high, functions.texts.high) == ({}, "pressing", "desperate")
     texts_of_another = SettingConfig(tasks=3, texts=str(tmp_path / "texts.toml"))
     assert read_setting(texts_of_another).texts.high == "in_need"
 
@@ -195,7 +195,7 @@ def test_a_setting_is_read_with_hashes_of_its_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ('high = "harsh"', 'high = "kind"', "against itself"),
+        ('high = "harsh"', 'high = "kind"', "with itself"),
         ('high = "harsh"', 'high = "stern"', "no tone 'stern'"),
         ('tasks = "tasks.jsonl"', 'tasks = "nothing"', "no task or family"),
         ('tasks = "tasks.jsonl"', 'tasks = "nowhere.jsonl"', "can't be read"),

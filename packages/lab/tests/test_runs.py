@@ -129,7 +129,7 @@ def test_the_same_ground_later_and_with_other_packages_goes_on(tmp_path: Path) -
 
 def test_a_folder_that_is_no_run_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("mine")
-    with pytest.raises(LabError, match="not empty and no run"):
+    with pytest.raises(LabError, match="not empty and is not a run"):
         Run.open(tmp_path, CONFIG, MANIFEST)
     with pytest.raises(LabError, match="holds no run"):
         Run.read(tmp_path)

@@ -185,7 +185,7 @@ def test_a_loop_is_a_log_of_inspect_for_each_condition(tmp_path: Path) -> None:
     one = reading.attempts[0]
     assert (one.knobs["condition"], one.knobs["epoch"], one.input_tokens, one.output_tokens) == ("../calm", 1, 10, 4)
     with (
-        pytest.raises(LabError, match="no retry loop"),
+        pytest.raises(LabError, match="not of a retry loop"),
         Run.open(tmp_path / "g", Config("grid", {}), MANIFEST) as other,
     ):
         write_logs(other, tmp_path / "logs")

@@ -208,10 +208,13 @@ def short(value: float | None) -> str | None:
 def episodes_of(run: Run) -> list[EpisodeRow]:
     """A retry loop's finished episodes. LabError for another experiment's run, or when there are none."""
     if run.config.experiment != RETRY_LOOP:
-        raise LabError(f"{run.folder} is a run of {run.config.experiment}, no retry loop.", "`lab agent` makes one.")
+        raise LabError(
+            f"{run.folder} is a run of {run.config.experiment}, not of a retry loop.",
+            "Name a run that `lab agent` wrote.",
+        )
     rows = run.table("episodes", EpisodeRow).rows
     if not rows:
-        raise LabError(f"{run.folder} has no finished episode.", "Run it again: it goes on.")
+        raise LabError(f"{run.folder} has no finished episode.", "Run the same command again: it continues.")
     return rows
 
 

@@ -210,17 +210,9 @@ def read(path: Path) -> DirectionSet:
     try:
         with np.load(path, allow_pickle=False) as held:
             card: dict[str, Any] = msgspec.json.decode(held["card"].tobytes())
-            return DirectionSet(
-                names=tuple(card["names"]),
-                layers=tuple(card["layers"]),
-                vectors=held["vectors"],
-                centre=held["centre"],
-                recipe=card["recipe"],
-                texts=card["texts"],
-                model=card["model"],
-                counts=card["counts"],
-            )
-    except (OSError, ValueError, KeyError) as error:
+            card |= {"names": tuple(card["names"]), "layers": tuple(card["layers"])}
+            return DirectionSet(vectors=held["vectors"], centre=held["centre"], **card)
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise LabError(
-            f"{path} cannot be read as emotion directions: {error}", "`lab run directions` writes such a file."
+            f"{path} cannot be read as emotion directions: {error}", "Name a file that `lab run directions` wrote."
         ) from error

@@ -9,9 +9,8 @@ from typing import Any
 
 import msgspec
 from agentsignals import private_files
-from agentsignals.errors import LabError
 
-from agentsignals_lab.comparing import RETRY_LOOP
+from agentsignals_lab.comparing import episodes_of
 from agentsignals_lab.retry.trace import MARK, name_of
 from agentsignals_lab.runs import Run
 
@@ -23,15 +22,12 @@ _STOPPED = {"stop": "stop", "length": "max_tokens"}
 def write_logs(run: Run, folder: Path) -> list[Path]:
     """Writes CONDITION.json for each condition into the folder. LabError for a run that is no retry loop, or has no
     finished episode."""
-    if run.config.experiment != RETRY_LOOP:
-        raise LabError(f"{run.folder} is a run of {run.config.experiment}, no retry loop.", "`lab agent` makes one.")
+    episodes_of(run)
     by_condition: dict[str, list[list[dict[str, Any]]]] = {}
     for path in sorted((run.folder / "traces").glob("*/*.jsonl")):
         records = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
         if "final" in records[-1]:  # an episode that is over
             by_condition.setdefault(records[0]["condition"]["name"], []).append(records)
-    if not by_condition:
-        raise LabError(f"{run.folder} has no finished episode.", "Run it again: it goes on.")
     private_files.make_folder(folder)
     written = []
     for name, episodes in by_condition.items():

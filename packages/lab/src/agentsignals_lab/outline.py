@@ -49,7 +49,7 @@ def sections(run: Run) -> list[Part]:
         return [*parts(run), _ground(run)]
     made = [part for part in (_summaries(run), _tables(run)) if part.outcome.tables]
     if not made:
-        raise LabError(f"{run.folder} holds no result yet.", "Run it again: it goes on.")
+        raise LabError(f"{run.folder} holds no result yet.", "Run the same command again: it continues.")
     return [*made, _ground(run)]
 
 
@@ -61,7 +61,9 @@ def _summaries(run: Run) -> Part:
         try:
             summary = msgspec.json.decode(path.read_bytes())
         except (OSError, msgspec.DecodeError) as problem:
-            raise LabError(f"{path} can't be read: {problem}", "Run it again: it writes it anew.") from problem
+            raise LabError(
+                f"{path} can't be read: {problem}", "Run the experiment again: it writes the file."
+            ) from problem
         tables.append(_flat(path.stem, summary))
     return Part("summaries", "Summaries", "What came of it?", Outcome([], tables))
 

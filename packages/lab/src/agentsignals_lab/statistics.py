@@ -41,7 +41,9 @@ def paired_difference(treatment: Iterable[float], control: Iterable[float], task
     """
     treated, plain = list(map(float, treatment)), list(map(float, control))
     if len(treated) != len(plain):
-        raise LabError(f"{len(treated)} treated and {len(plain)} control values are no pairs.", "Give one each a pair.")
+        raise LabError(
+            f"{len(treated)} treated and {len(plain)} control values are no pairs.", "Give one of each a pair."
+        )
     gaps = _finite((t - c for t, c in zip(treated, plain, strict=True)), tasks)
     parts = _by_task(gaps, tasks)
     single = 1 < len(parts) == len(gaps) and {*treated, *plain} <= {0.0, 1.0}

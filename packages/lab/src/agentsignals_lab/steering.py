@@ -67,7 +67,7 @@ def edits(condition: Condition, of: DirectionSet | None, calibration: Calibratio
             f"Condition {condition.name!r} needs directions.", "Name a file that `lab run directions` wrote."
         )
     if not condition.layers:
-        raise LabError(f"Condition {condition.name!r} names no layer.", "Say which blocks it acts on.")
+        raise LabError(f"Condition {condition.name!r} names no layer.", "Set layers = [NUMBER, …].")
     at = positions(condition.where)
     made: list[Edit] = []
     for layer in condition.layers:

@@ -212,7 +212,7 @@ def test_several_places_are_recorded_in_one_pass_as_they_are_one_by_one() -> Non
     asked = [prompt(model, "write a function", " failed again"), prompt(model, "def add")]
     places = [EVERYWHERE, FEEDBACK, Positions("last")]
     passes = []
-    model._blocks[0].register_forward_hook(lambda *_: passes.append(1))
+    model.blocks[0].register_forward_hook(lambda *_: passes.append(1))
     found = model.record_places(asked, [2, 0], places, UP)
     assert len(passes) == 1
     np.testing.assert_array_equal(found, np.stack([model.record(asked, [2, 0], at, UP) for at in places]))
@@ -258,13 +258,13 @@ def test_samples_of_one_prompt_go_through_the_model_once(monkeypatch: pytest.Mon
     asked = [Request(one, Sampling(6, 1.0, seed=n), edits) for n in range(3) for edits in (WITH_FEEDBACK, UNSEEN, ())]
     asked += [Request(other, Sampling(6, 1.0, seed=9), UP)]
     alone = [model.generate([r.prompt], [r.sampling], r.edits)[0] for r in asked]
-    rows, logits = [], model._logits
+    rows, logits = [], model.logits
 
     def counted(run: Any, ids: torch.Tensor, cache: Any, keep: int) -> torch.Tensor:
         rows.append(ids.shape)
         return logits(run, ids, cache, keep)
 
-    monkeypatch.setattr(model, "_logits", counted)
+    monkeypatch.setattr(model, "logits", counted)
     answers = model.answers()
     answers.add(list(enumerate(asked)))
     by_place: dict[int, Generation] = {}

@@ -67,6 +67,6 @@ def task(key: str) -> Task:
     (plain,) = tasks([task_id])
     if version and version != str(plain.version):
         raise LabError(
-            f"Task {plain.id!r} is at version {plain.version}, not {version}.", "Rows of two versions differ."
+            f"Task {plain.id!r} is at version {plain.version}, not {version}.", "Name the task without a version."
         )
     return variant(plain, variant_named(wanted or "plain"))

@@ -91,7 +91,7 @@ def read_tasks(named: str | Path, beside: Path = Path()) -> TaskFile:
                 f"At most {_LONGEST_ID} printable characters without `+`, `@` and commas.",
             )
         if task.id in by_id:
-            raise LabError(f"{named} has two tasks called {task.id!r}.", "Rows are told apart by that name.")
+            raise LabError(f"{named} has two tasks called {task.id!r}.", "Rename one of them.")
         by_id[task.id] = task
     if not by_id:
         why = f" The first: {left_out[0].why}" if left_out else ""

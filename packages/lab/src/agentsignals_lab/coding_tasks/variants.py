@@ -54,9 +54,11 @@ def variant(task: Task, name: Variant) -> Task:
     if name == "plain":
         return task
     if not task.function:
-        raise LabError(f"{task.key} asks for a text.", "Only tasks that ask for a function have variants.")
+        raise LabError(
+            f"{task.key} asks for a text.", "Use --variants plain: only tasks that ask for a function have others."
+        )
     if task.variant != "plain":
-        raise LabError(f"{task.key} is a variant already.", "Make variants of plain tasks.")
+        raise LabError(f"{task.key} is a variant already.", "Name the plain task.")
     return {"one_off": one_off, "conflicting": conflicting, "hardcode_inviting": hardcode_inviting}[name](task)
 
 
@@ -66,7 +68,7 @@ def variant_named(name: str) -> Variant:
         if name == kind:
             found: Variant = kind
             return found
-    raise LabError(f"There is no variant {name!r}.", f"Say one of {', '.join(get_args(Variant))}.")
+    raise LabError(f"There is no variant {name!r}.", f"Variants: {', '.join(get_args(Variant))}.")
 
 
 def hardcoded(task: Task) -> str:
@@ -85,10 +87,10 @@ def parameters_of(signature: str) -> list[str]:
     """The names of a signature's parameters. LabError when it is none."""
     try:
         (defined,) = ast.parse(f"def {signature}: ...").body
+        if not isinstance(defined, ast.FunctionDef):
+            raise ValueError
     except (SyntaxError, ValueError) as problem:
         raise LabError(
-            f"{signature!r} is no signature.", "Write it as behind `def`: area(side: int) -> int."
+            f"{signature!r} is not the signature of a function.", "Write it as after `def`: area(side: int) -> int."
         ) from problem
-    if not isinstance(defined, ast.FunctionDef):
-        raise LabError(f"{signature!r} is no signature of a function.", "Write it as behind `def`.")
     return [argument.arg for argument in (*defined.args.posonlyargs, *defined.args.args)]

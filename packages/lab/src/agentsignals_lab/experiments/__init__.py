@@ -61,7 +61,7 @@ class Steps:
 def experiment(name: str) -> Experiment:
     """The experiment of that name. LabError when there is none."""
     if name not in NAMES:
-        raise LabError(f"There is no experiment {name!r}.", f"Say one of {', '.join(NAMES)}.")
+        raise LabError(f"There is no experiment {name!r}.", f"Experiments: {', '.join(NAMES)}.")
     return cast(Experiment, import_module(f"{__name__}.{name}"))
 
 
@@ -73,7 +73,7 @@ def settings_of(path: str | None, texts_file: str | None = None) -> dict[str, An
         try:
             settings = tomllib.loads(Path(path).read_text("utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
-            raise LabError(f"The settings {path} can't be read: {problem}", "They are written as TOML.") from problem
+            raise LabError(f"The settings {path} can't be read: {problem}", "Write the settings as TOML.") from problem
         for table in (settings, settings.get("setting")):
             for name in _PATHS:
                 if isinstance(table, dict) and isinstance(table.get(name), str):

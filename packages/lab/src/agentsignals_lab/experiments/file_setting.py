@@ -39,8 +39,9 @@ class Setting:
 
     def __init__(self, model: HookedModel, asked: SettingConfig) -> None:
         self.model, self.seed, self.read = model, asked.seed, read_setting(asked)
-        self.name, self.unit = self.read.name, self.read.outcome.unit
-        self.low, self.neutral, self.high = self.read.low, self.read.neutral, self.read.high
+        self.document = self.read.document
+        self.name, self.unit = self.read.name, self.document.outcome.unit
+        self.low, self.neutral, self.high = self.document.low, self.read.neutral, self.document.high
         self.low_class, self.neutral_class, self.high_class = (
             self.read.texts.low, self.read.texts.neutral, self.read.texts.high,
         )  # fmt: skip
@@ -55,7 +56,7 @@ class Setting:
 
     def _failed(self, task: Task, tones: Sequence[str]) -> list[Message]:
         """The task and one failed attempt a tone, each with feedback in it."""
-        attempt = of_task(self.read.scene.attempt, task)
+        attempt = of_task(self.document.scene.attempt, task)
         if task.key not in self._failures:
             verdict = evaluate(task, attempt, source=attempt)
             self._failures[task.key] = visible_failure(task, verdict)
@@ -72,7 +73,7 @@ class Setting:
 
     def _begun(self, chat: Sequence[Message], more: str = "") -> list[Message]:
         """The chat with the answer begun, and perhaps gone on with."""
-        parts = ((self.read.outcome.begun, _BEGUN), (more, _CONTINUED))
+        parts = ((self.document.outcome.begun, _BEGUN), (more, _CONTINUED))
         pieces = tuple(Piece("text", text, label) for text, label in parts if text)
         return [*chat, Message("assistant", pieces)] if pieces else list(chat)
 
@@ -81,14 +82,14 @@ class Setting:
         scenes = []
         for task in self.tasks:
             chance = random.Random(seed_of(self.seed, task.key, "anchored"))  # noqa: S311  (a place is drawn, no secret)
-            tones = [self.neutral] * self.read.scene.attempts
+            tones = [self.neutral] * self.document.scene.attempts
             tones[chance.randrange(len(tones))] = self.high
             scenes.append(self.scene(task, self.high, self._failed(task, tones)))
         return scenes
 
     def outcome(self, scenes: Sequence[Scene], edits: Sequence[Edit] = ()) -> Floats:
         """Return the outcome of each scene as one number, without sampling."""
-        form = self.read.outcome
+        form = self.document.outcome
         if isinstance(form, Continuation):
             worse, better = (self._likelihood(scenes, side, edits) for side in (form.worse, form.better))
             return worse - better
@@ -99,7 +100,7 @@ class Setting:
     @cached_property
     def _tokens(self) -> list[int]:
         """The first tokens of the words that the outcome counts, as they stand after the answer that was begun."""
-        form = self.read.outcome
+        form = self.document.outcome
         if not isinstance(form, NextToken):
             return []
         chat = self._failed(self.tasks[0], (self.neutral,))
@@ -108,7 +109,7 @@ class Setting:
         for word in form.worse or form.better:
             tokens = self.model.encode(self._begun(chat, word)).tokens
             if len(tokens) <= len(before) or tokens[: len(before)] != before:
-                raise LabError(f"{word!r} has no token of its own after {form.begun!r}.", "Mind the blank before it.")
+                raise LabError(f"{word!r} has no token of its own after {form.begun!r}.", "Check the space before it.")
             firsts.append(tokens[len(before)])
         return sorted(set(firsts))
 
@@ -147,7 +148,7 @@ class Setting:
 
     def stages(self) -> dict[str, list[list[Message]]]:
         """Chats by how far a failure has gone; chat i of every stage is of the same task."""
-        if not self.read.trajectory:
+        if not self.document.trajectory:
             tones = dict.fromkeys((self.low, self.neutral, self.high))
             return {tone: [list(scene.chat) for scene in self.scenes(tone)] for tone in tones}
         stages, task_texts = texts.trajectory()

@@ -79,15 +79,11 @@ class ReadSetting(Struct, frozen=True, kw_only=True):
     """A setting that is all there, before there is a model."""
 
     name: str
-    low: str
+    document: SettingDocument
     neutral: str
-    high: str
     tasks: list[Task]
     texts: ContrastTexts
     wording: Wording
-    scene: SceneForm
-    outcome: Outcome
-    trajectory: bool
     files: dict[str, str]
     """SHA-256 of what it was read from, by what it is to the setting; nothing of the package's own."""
 
@@ -109,10 +105,13 @@ def read_setting(asked: SettingConfig) -> ReadSetting:
                 f"{path}: there is no tone {name!r}, its {role} one.", f"There are {', '.join(sorted(there))}."
             )
     if document.low == document.high:
-        raise LabError(f"{path} holds {document.low!r} against itself.", "Name two tones as low and high.")
+        raise LabError(f"{path} compares the tone {document.low!r} with itself.", "Name two tones as low and high.")
     outcome = document.outcome
     if isinstance(outcome, NextToken) and bool(outcome.worse) == bool(outcome.better):
-        raise LabError(f"{path}: the outcome names worse words and better ones, or none.", "Name one kind of them.")
+        raise LabError(
+            f"{path}: the outcome names worse words and better ones, or none.",
+            "Name worse words, or better words, not both.",
+        )
     text_file = None if document.texts is None else path.parent / document.texts
     if asked.texts is not None:
         text_file = Path(asked.texts)
@@ -120,7 +119,7 @@ def read_setting(asked: SettingConfig) -> ReadSetting:
     if asked.families:
         chosen = [task for task in chosen if task.family in asked.families]
     if len(chosen) < _FEWEST_TASKS:
-        raise LabError(f"{path} has {len(chosen)} tasks.", "Two at least: intervals are over tasks.")
+        raise LabError(f"{path} has {len(chosen)} tasks.", "Give at least two: intervals are over tasks.")
     for task in chosen[: asked.tasks]:
         check_fields(path, document, task)
     files = {} if asked.file is None else {"setting": hashlib.sha256(raw).hexdigest()}
@@ -130,15 +129,11 @@ def read_setting(asked: SettingConfig) -> ReadSetting:
         files["texts"] = contrast.fingerprint
     return ReadSetting(
         name="functions" if asked.file is None else path.stem,
-        low=document.low,
+        document=document,
         neutral=neutral,
-        high=document.high,
         tasks=chosen[: asked.tasks],
         texts=contrast,
         wording=Wording(tones, document.words),
-        scene=document.scene,
-        outcome=document.outcome,
-        trajectory=document.trajectory,
         files=files,
     )
 
@@ -152,7 +147,9 @@ def check_fields(path: Path, document: SettingDocument, task: Task) -> None:
     if empty := [t for t, text in zip(templates, made, strict=True) if not text.strip()]:
         raise LabError(f"{path}: {empty[0]!r} of the task {task.id!r} is empty.", "Give the tasks that field.")
     if len(made) > 1 and made[1] == made[2]:
-        raise LabError(f"{path}: both continuations of the task {task.id!r} are the same.", "There is no outcome then.")
+        raise LabError(
+            f"{path}: both continuations of the task {task.id!r} are the same.", "Make the two continuations differ."
+        )
 
 
 def of_task(template: str, task: Task) -> str:

@@ -3,38 +3,23 @@ edits share a pass, each padded on the left up to the longest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from agentsignals_lab.residual import roomy_cache
-from agentsignals_lab.residual.batches import Batch, in_batches
+from agentsignals_lab.residual.batches import in_batches
 from agentsignals_lab.residual.drawing import Answer, drawn
 from agentsignals_lab.residual.edits import Acting
 from agentsignals_lab.residual.hooks import Run, hooked
 from agentsignals_lab.residual.interface import Edit, Generation, Prompt, Request
 
+if TYPE_CHECKING:
+    from agentsignals_lab.residual.model import HookedModel
+
 _ENDED_SHARE = 0.25
 """Rows that ended are computed on until they are this share of all: to take one out copies the cache of the others."""
-
-
-class Engine(NamedTuple):
-    """A model as far as writing needs it."""
-
-    logits: Callable[[Run, torch.Tensor, Any], torch.Tensor]
-    """After a pass of these tokens, with a cache or none: (batch, vocabulary)."""
-    checked: Callable[[Prompt, Sequence[Edit]], None]
-    """LabError for a prompt or an edit that does not fit the model."""
-    blocks: Sequence[torch.nn.Module]
-    sink_norms: Sequence[float] | None
-    device: torch.device
-    padding: int
-    ends: frozenset[int]
-    reads: Callable[[list[int]], str]
-    cached: bool
-    most_rows: int
-    most_tokens: int
 
 
 class Row(NamedTuple):
@@ -65,10 +50,10 @@ class Part(NamedTuple):
 
 
 class Decoding:
-    """The `Answers` of a model in this process."""
+    """Answers of a model in this process."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, model: HookedModel) -> None:
+        self._model, self._bounds, self._cached = model, model.bounds, model.cached
         self._part: Part | None = None
         self._ended: list[tuple[Any, Generation]] = []
         self._acting: dict[int, tuple[Edit, Acting]] = {}
@@ -84,18 +69,18 @@ class Decoding:
         new = [Row(None, request, Answer(request.sampling, 0)) for request in requests]
         rows = [*self._alive, *new]
         columns = max(row.cached for row in rows) + max(row.to_come for row in rows)
-        few = len(rows) <= self._engine.most_rows and len(rows) * columns <= self._engine.most_tokens
-        return few or len(rows) == 1
+        most_rows, most_tokens = self._bounds
+        return len(rows) == 1 or (len(rows) <= most_rows and len(rows) * columns <= most_tokens)
 
     def add(self, requests: Sequence[tuple[Any, Request]]) -> None:
         rows = [Row(key, asked, Answer(asked.sampling, len(asked.prompt.tokens))) for key, asked in requests]
         for row in rows:
-            self._engine.checked(row.request.prompt, row.request.edits)
+            self._model.check(row.request.prompt, row.request.edits)
         self._leave(row for row in rows if row.answer.finish is not None)
         rows = [row for row in rows if row.answer.finish is None]
-        lengths = [len(row.request.prompt.tokens) for row in rows]
+        lengths, (most_rows, most_tokens) = [len(row.request.prompt.tokens) for row in rows], self._bounds
         parts = [self._part] if self._alive and self._part else []
-        for places in in_batches(lengths, self._engine.most_tokens, self._engine.most_rows):
+        for places in in_batches(lengths, most_tokens, most_rows):
             parts.append(self._begun([rows[place] for place in places]))
         self._part = self._joined(parts)
 
@@ -112,14 +97,13 @@ class Decoding:
     def _begun(self, rows: list[Row]) -> Part:
         """New rows after a pass of their prompts, with a first token each. Equal prompts under the same edits, as
         samples of one task have, go through it once."""
-        engine = self._engine
         alike: dict[tuple[Prompt, tuple[int, ...]], int] = {}
         places = [alike.setdefault((r.request.prompt, tuple(map(id, r.request.edits))), len(alike)) for r in rows]
-        once = [rows[places.index(n)] for n in range(len(alike))] if engine.cached else rows
-        batch = Batch([row.request.prompt for row in once], engine.padding, engine.device)
-        cache = roomy_cache.empty() if engine.cached else None
-        part = Part(once, Run(batch, engine.sink_norms), self._acting_on(once), cache)
-        logits = self._through(part, batch.ids)
+        once = [rows[places.index(n)] for n in range(len(alike))] if self._cached else rows
+        run = self._model.run_of([row.request.prompt for row in once])
+        cache = roomy_cache.empty() if self._cached else None
+        part = Part(once, run, self._acting_on(once), cache)
+        logits = self._through(part, part.run.batch.ids)
         if len(once) < len(rows):
             part, logits = self._of([part], [places], rows), logits[places]
         self._draw(part, logits)
@@ -131,15 +115,15 @@ class Decoding:
             self._part = self._joined([part])
             return
         last = [[row.answer.tokens[-1]] for row in part.rows]
-        self._pass(part, torch.tensor(last, device=self._engine.device))
+        self._pass(part, torch.tensor(last, device=part.run.batch.device))
 
     def _pass(self, part: Part, ids: torch.Tensor) -> None:
         """Through the model with these tokens, and a token drawn for every row that goes on."""
         self._draw(part, self._through(part, ids))
 
     def _through(self, part: Part, ids: torch.Tensor) -> torch.Tensor:
-        with torch.inference_mode(), hooked(self._engine.blocks, part.run, part.acting):
-            logits = self._engine.logits(part.run, ids, part.cache)
+        with torch.inference_mode(), hooked(self._model.blocks, part.run, part.acting):
+            logits = self._model.logits(part.run, ids, part.cache, keep=1)[:, -1]
         if part.cache is not None:
             part.run.start += ids.shape[1]
         return logits
@@ -148,11 +132,11 @@ class Decoding:
         going = [n for n, row in enumerate(part.rows) if row.answer.finish is None]
         answers = [part.rows[n].answer for n in going]
         for answer, token, logprob in zip(answers, *drawn(logits[going], answers), strict=True):
-            answer.take(token, logprob, self._engine.ends, self._engine.reads)
+            answer.take(token, logprob, self._model.ends, self._model.read)
         self._leave(row for row in (part.rows[n] for n in going) if row.answer.finish is not None)
 
     def _leave(self, rows: Any) -> None:
-        self._ended += [(row.key, row.answer.whole(self._engine.reads)) for row in rows]
+        self._ended += [(row.key, row.answer.whole(self._model.read)) for row in rows]
 
     def _joined(self, parts: Sequence[Part]) -> Part | None:
         """Their rows that go on, as one part; None where none does."""
@@ -164,16 +148,14 @@ class Decoding:
 
     def _of(self, parts: Sequence[Part], kept: Sequence[list[int]], rows: list[Row]) -> Part:
         """One part of the rows `kept` of each, which may be one several times."""
-        engine = self._engine
         # Without a cache every pass has all tokens; with one, the last drawn is still to go in.
-        written = [row.answer.tokens[: -1 if engine.cached else None] for row in rows]
-        batch = Batch([row.request.prompt for row in rows], engine.padding, engine.device, written)
-        run, cache = Run(batch, engine.sink_norms), None
-        if engine.cached:
-            run.start = batch.longest
+        written = [row.answer.tokens[: -1 if self._cached else None] for row in rows]
+        run, cache = self._model.run_of([row.request.prompt for row in rows], written), None
+        if self._cached:
+            run.start = longest = run.batch.longest
             held = [roomy_cache.Kept(part.cache, places) for part, places in zip(parts, kept, strict=True) if places]
-            cache = roomy_cache.joined(held, batch.longest)
-            run.visible = _joined_visible(parts, kept, batch.longest)
+            cache = roomy_cache.joined(held, longest)
+            run.visible = _joined_visible(parts, kept, longest)
         return Part(rows, run, self._acting_on(rows), cache)
 
     def _acting_on(self, rows: Sequence[Row]) -> list[Acting]:

@@ -90,7 +90,7 @@ def drawn(logits: torch.Tensor, answers: Sequence[Answer]) -> tuple[list[int], l
     # One journey to the host for all: token numbers are far below 2 ** 53.
     rows = torch.stack((finite, tokens.double(), chosen)).tolist()
     if not all(rows[0]):
-        raise LabError("The model's probabilities are not finite under these edits.", "Take a smaller dose.")
+        raise LabError("The model's probabilities are not finite under these edits.", "Use a smaller dose.")
     return [int(token) for token in rows[1]], rows[2]
 
 

@@ -40,7 +40,7 @@ def encode_chat(tokenizer: Any, chat: Sequence[Message]) -> Prompt:
             return encode_pieces(tokenizer, chat[0].pieces)
         raise LabError(
             "This model has no chat template, and the chat has more than one message.",
-            "Take an instruct model, or give plain text.",
+            "Use an instruct model, or give plain text.",
         )
     contents = ["".join(piece.text for piece in message.pieces) for message in chat]
     if _is_fast(tokenizer):

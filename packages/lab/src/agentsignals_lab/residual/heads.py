@@ -90,5 +90,7 @@ def _projection(block: torch.nn.Module) -> torch.nn.Module:
     attention = getattr(block, "self_attn", None) or getattr(block, "attn", None) or getattr(block, "attention", None)
     found = next((getattr(attention, name) for name in _PROJECTIONS if hasattr(attention, name)), None)
     if not isinstance(found, torch.nn.Module):
-        raise LabError(f"{type(block).__name__} keeps its heads in no place that is known.", "Report it.")
+        raise LabError(
+            f"The attention heads of {type(block).__name__} can't be located.", "Use another model for attribution."
+        )
     return found

@@ -81,7 +81,7 @@ def _dtype(named: str) -> Any:
         return "auto"
     dtype = getattr(torch, {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}.get(named, named), None)
     if not isinstance(dtype, torch.dtype):
-        raise LabError(f"{named} is no number format of torch.", "Take auto, float32, bfloat16 or float16.")
+        raise LabError(f"{named!r} is not a number format of torch.", "Use auto, float32, bfloat16 or float16.")
     return dtype
 
 
@@ -197,7 +197,9 @@ def _clear(named: str) -> Iterator[None]:
     except LabError:
         raise
     except ImportError as problem:
-        raise LabError(f"{named} can't be loaded: {_first_line(problem)}", "Install what it names.") from problem
+        raise LabError(
+            f"{named} can't be loaded: {_first_line(problem)}", "Install the package that it names."
+        ) from problem
     except (OSError, ValueError, RuntimeError) as problem:
         raise LabError(
             f"{named} can't be loaded: {_first_line(problem)}",

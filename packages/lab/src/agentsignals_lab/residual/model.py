@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cached_property, partial
 from inspect import signature
 from typing import Any
 
@@ -14,7 +14,7 @@ import torch
 from agentsignals.errors import LabError
 
 from agentsignals_lab.residual.batches import Batch, in_batches, longest_first
-from agentsignals_lab.residual.decoding import Decoding, Engine
+from agentsignals_lab.residual.decoding import Decoding
 from agentsignals_lab.residual.edits import Acting, checked, checked_layer
 from agentsignals_lab.residual.encoding import encode_chat, encode_pieces, read
 from agentsignals_lab.residual.heads import Heads
@@ -58,14 +58,16 @@ class HookedModel:
         cached: bool = True,
     ) -> None:
         if batch < 1 or batch_tokens < 1:
-            raise LabError(f"A batch of {batch} rows and {batch_tokens} tokens holds nothing.", "One of each at least.")
+            raise LabError(
+                f"A batch of {batch} rows and {batch_tokens} tokens holds nothing.", "Give at least one of each."
+            )
         self._model = model.eval().requires_grad_(False)
         self._tokenizer = tokenizer
         self.card = card
         self._batch = batch
         self._batch_tokens = batch_tokens
-        self._cached = cached
-        self._blocks = blocks_of(model)
+        self.cached = cached
+        self.blocks = blocks_of(model)
         self._backbone = backbone_of(model)
         self._keeps_last = "logits_to_keep" in signature(model.forward).parameters
         self._cache_argument = cache_argument(model)
@@ -148,7 +150,7 @@ class HookedModel:
         logprobs: list[np.ndarray | None] = [None] * len(prompts)
         for rows, batch in self._batches(prompts, edits):
             with self._ready(batch, edits) as run:
-                logits = self._logits(run, batch.ids, None, keep=1)[:, -1]
+                logits = self.logits(run, batch.ids, None, keep=1)[:, -1]
             for index, row in zip(rows, logits.float().log_softmax(-1).cpu().numpy(), strict=True):
                 logprobs[index] = row
         return np.stack([row for row in logprobs if row is not None]) if prompts else np.empty((0, 0), np.float32)
@@ -161,7 +163,7 @@ class HookedModel:
         most_tokens = min(self._batch_tokens, max(1, _MOST_LOGITS // vocabulary))
         for rows, batch in self._batches(prompts, edits, most_tokens):
             with self._ready(batch, edits) as run:
-                logits = self._logits(run, batch.ids, None, keep=0)
+                logits = self.logits(run, batch.ids, None, keep=0)
             for row, index in enumerate(rows):
                 real = batch.without_padding(row)
                 ids = batch.ids[row, real][1:].to(logits.device).unsqueeze(-1)
@@ -179,7 +181,10 @@ class HookedModel:
         norm = next((getattr(self._backbone, name) for name in names if hasattr(self._backbone, name)), None)
         head = self._model.get_output_embeddings()
         if norm is None or head is None:
-            raise LabError(f"{type(self._model).__name__} has no final norm or head that is known.", "Report it.")
+            raise LabError(
+                f"The final norm or the head of {type(self._model).__name__} can't be located.",
+                "Use another model for the lens.",
+            )
         with torch.inference_mode():
             given = torch.from_numpy(states).to(head.weight.device, head.weight.dtype)
             logits: np.ndarray = head(norm(given)).float().cpu().numpy()
@@ -200,7 +205,7 @@ class HookedModel:
                 "Give two that differ in words of as many tokens.",
             )
         ids = [torch.tensor([self._fitting(one).tokens], device=self._device) for one in (prompt, other)]
-        return Heads(self._model, self._blocks, ids, ends)
+        return Heads(self._model, self.blocks, ids, ends)
 
     def generate(
         self, prompts: Sequence[Prompt], sampling: Sequence[Sampling], edits: Sequence[Edit] = ()
@@ -224,27 +229,31 @@ class HookedModel:
         return [by_row[row] for row in range(len(requests))]
 
     def answers(self) -> Decoding:
-        return Decoding(
-            Engine(
-                logits=lambda run, ids, cache: self._logits(run, ids, cache, keep=1)[:, -1],
-                checked=self._checked,
-                blocks=self._blocks,
-                sink_norms=self._sink_norms,
-                device=self._device,
-                padding=self._padding(),
-                ends=self._ends(),
-                reads=partial(read, self._tokenizer),
-                cached=self._cached,
-                most_rows=self._batch,
-                most_tokens=self._batch_tokens,
-            )
-        )
+        """Answers to be written side by side; requests may come while others are under way."""
+        return Decoding(self)
 
-    def _checked(self, prompt: Prompt, edits: Sequence[Edit]) -> None:
+    # -- what `Decoding` needs
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The most rows of a batch, and the most tokens."""
+        return self._batch, self._batch_tokens
+
+    def check(self, prompt: Prompt, edits: Sequence[Edit]) -> None:
+        """LabError for a prompt or an edit that does not fit the model."""
         self._fitting(prompt)
         checked(edits, self.card.layers, self.card.width)
 
-    def _ends(self) -> frozenset[int]:
+    def run_of(self, prompts: Sequence[Prompt], written: Sequence[Sequence[int]] | None = None) -> Run:
+        """Prompts on their way through the model, each with the tokens written after it so far."""
+        return Run(Batch(prompts, self._padding(), self._device, written), self._sink_norms)
+
+    def read(self, tokens: Sequence[int]) -> str:
+        return read(self._tokenizer, tokens)
+
+    @cached_property
+    def ends(self) -> frozenset[int]:
+        """Tokens that end an answer."""
         token_ids = (self._model.generation_config.eos_token_id, self._tokenizer.eos_token_id)
         ends = [end for ids in token_ids for end in (ids if isinstance(ids, list) else [ids])]
         return frozenset(end for end in ends if end is not None)
@@ -272,7 +281,7 @@ class HookedModel:
     @contextmanager
     def _ready(self, batch: Batch, edits: Sequence[Edit]) -> Iterator[Run]:
         run = Run(batch, self._sink_norms)
-        with torch.inference_mode(), hooked(self._blocks, run, [Acting.of(e) for e in edits]):
+        with torch.inference_mode(), hooked(self.blocks, run, [Acting.of(e) for e in edits]):
             yield run
 
     def _read(self, prompts: Sequence[Prompt], layers: Sequence[int], edits: Sequence[Edit], reader: Any) -> None:
@@ -287,12 +296,12 @@ class HookedModel:
         for rows, batch in self._batches(prompts, edits):
             run = Run(batch, self._sink_norms, ends_at=max(layers))
             read = partial(reader, batch, rows)
-            with torch.inference_mode(), suppress(Enough), hooked(self._blocks, run, acting, read, layers):
+            with torch.inference_mode(), suppress(Enough), hooked(self.blocks, run, acting, read, layers):
                 self._backbone(
                     input_ids=batch.ids, attention_mask=batch.real.long(), position_ids=batch.places, use_cache=False
                 )
 
-    def _logits(self, run: Run, ids: torch.Tensor, cache: Any, keep: int) -> torch.Tensor:
+    def logits(self, run: Run, ids: torch.Tensor, cache: Any, keep: int) -> torch.Tensor:
         """Logits after `ids`, the last `keep` of them (0: all) where the model can leave out the others."""
         upto = run.start + ids.shape[1]
         real = torch.nn.functional.pad(run.batch.real, (0, upto - run.batch.longest), value=True)
@@ -331,8 +340,8 @@ def blocks_of(model: Any) -> list[torch.nn.Module]:
     outermost = [module for depth, module in modules if depth == min(d for d, _ in modules)]
     if len(outermost) != 1:
         raise LabError(
-            f"{type(model).__name__} keeps its {wanted} decoder blocks in no place that can be told apart.",
-            "The lab reads causal models of one stack of blocks.",
+            f"The {wanted} decoder blocks of {type(model).__name__} can't be located.",
+            "Use a causal model with one stack of blocks.",
         )
     return list(outermost[0])
 

@@ -43,7 +43,7 @@ def _applied(tokenizer: Any, chat: Sequence[Message], contents: Sequence[str], *
     except Exception as problem:  # a template is a program of the model's makers and raises what it likes
         raise LabError(
             f"The model's chat template refuses this chat: {problem}",
-            "Many templates know no system message, or want user and assistant to take turns.",
+            "Remove the system message, or let user and assistant take turns: many templates require it.",
         ) from problem
 
 

@@ -82,7 +82,11 @@ class _Pool:
         self._ended: SimpleQueue[Any] = SimpleQueue()
         self._stream = stream_of(writer, self._ended)
         self._evaluating = ThreadPoolExecutor(plan.evaluating, thread_name_prefix="verdict")
-        self._projector = _projector(steered) if steered is not None else None
+        self._projector: Projector | None = None
+        if steered is not None:
+            from agentsignals_lab.retry.projections import Projector  # noqa: PLC0415  (NumPy is of an extra)
+
+            self._projector = Projector(steered)
         self._edits = _edits(work, steered)
         self._sharing: dict[First, list[Episode]] = {}
         """First attempts under way, and who waits for them beside the one that asked."""
@@ -205,12 +209,6 @@ class _Pool:
         """Nothing more is asked."""
         if self._fault is None:
             self._fault, self._until = fault, time.perf_counter() + GRACE_S
-
-
-def _projector(steered: Steered) -> Projector:
-    from agentsignals_lab.retry.projections import Projector  # noqa: PLC0415  (NumPy is of an extra: a server needs none)
-
-    return Projector(steered)
 
 
 def _edits(work: Sequence[Work], steered: Steered | None) -> dict[str, tuple[Edit, ...]]:

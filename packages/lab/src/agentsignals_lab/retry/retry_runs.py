@@ -53,7 +53,7 @@ def run_loop(  # noqa: PLR0913  (what a loop is of)
     """
     names = [chosen.name for chosen in conditions]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise LabError(f"Two conditions are called {twice[0]!r}.", "Rows are told apart by that name.")
+        raise LabError(f"Two conditions are called {twice[0]!r}.", "Rename one of them.")
     kept = run.table("episodes", EpisodeRow)
     _drop_unfinished(run, kept)
     order = [(c, t, s) for s in range(samples) for t in tasks for c in conditions]

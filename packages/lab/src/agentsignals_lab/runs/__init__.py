@@ -91,17 +91,18 @@ class Run:
             asked = msgspec.json.decode(msgspec.json.encode(config), type=Config)
             if before.config != asked:
                 raise LabError(
-                    f"{folder} is a run of other settings.", "Take a new folder, or the settings in its config.json."
+                    f"{folder} is a run of other settings.",
+                    "Name a new folder, or use the settings in its config.json.",
                 )
             now = msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)
             if differ := before.manifest.same_ground(now):
                 raise LabError(
                     f"{folder} was begun with another {' and another '.join(differ)}.",
-                    "Rows of two do not mix: take a new folder; `agentsignals evals compare` compares the two.",
+                    "Name a new folder. `agentsignals evals compare` compares the two runs.",
                 )
             return before
         if folder.exists() and any(folder.iterdir()):
-            raise LabError(f"{folder} is not empty and no run.", "Name a new folder.")
+            raise LabError(f"{folder} is not empty and is not a run.", "Name a new folder.")
         private_files.make_folder(folder / "rows")
         private_files.make_folder(folder / "traces")
         for name, what in zip(_ANY_RUN, (config, manifest), strict=True):
@@ -115,7 +116,9 @@ class Run:
             config = msgspec.json.decode((folder / "config.json").read_bytes(), type=Config)
             manifest = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=Manifest)
         except (OSError, msgspec.MsgspecError) as error:
-            raise LabError(f"{folder} holds no run: {error}", "`lab run` makes one.") from error
+            raise LabError(
+                f"{folder} holds no run: {error}", "Name a folder that `lab agent` or `lab run` wrote."
+            ) from error
         return cls(folder, config, manifest)
 
     def table(self, name: str, kind: type[R]) -> Table[R]:

@@ -38,7 +38,9 @@ def call(source: str, function: str, inputs: Sequence[tuple[Any, ...]], limits: 
     try:
         forms = [wire.encode(tuple(arguments)) for arguments in inputs]
     except wire.Refused as refused:
-        raise SandboxError(f"An input can't be handed over: {refused.message}.", "Inputs are plain data.") from None
+        raise SandboxError(
+            f"An input can't be handed over: {refused.message}.", "Give plain data: numbers, texts, lists, mappings."
+        ) from None
     ended = confinement.run(limits, source=source, function=function, inputs=forms)
     results = _answers(ended.frames.split(b"\n")[1:-1], len(forms))
     if len(results) < len(forms):

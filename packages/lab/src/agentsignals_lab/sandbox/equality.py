@@ -28,7 +28,9 @@ def same(actual: Any, expected: Any, *, sequences_alike: bool = False, numbers_a
     try:
         ours = wire.encode(expected)
     except wire.Refused as refused:
-        raise SandboxError(f"Nothing can be the same: {refused.message}.", "What is expected is plain data.") from None
+        raise SandboxError(
+            f"Nothing can be the same: {refused.message}.", "Expect plain data: numbers, texts, lists, mappings."
+        ) from None
     try:
         return text(wire.encode(actual)) == text(ours)
     except (wire.Refused, _NoEqual):

@@ -92,7 +92,7 @@ def _started(
             umask=private_files.persons_umask(),  # its tests find the modes they expect
         )
     except OSError as error:
-        raise SandboxError(f"{argv[0]} can't be started: {error}", "See the sandbox's page in the manual.") from error
+        raise SandboxError(f"{argv[0]} can't be started: {error}", "See docs/sandbox.md for what it needs.") from error
 
 
 def _watched(results: int, limits: Limits) -> tuple[bytes, Stopped, float]:

@@ -78,18 +78,26 @@ _FORM = 'It has low, high and [classes.NAME] with topic = ["text", …]. See doc
 def _check(path: Path, document: TextsDocument) -> None:
     topics = set(document.classes[document.high])
     if len(topics) < FEWEST_TOPICS:
-        raise LabError(f"{path} has {len(topics)} topic.", f"{FEWEST_TOPICS} at least: one half makes, one judges.")
+        raise LabError(
+            f"{path} has {len(topics)} topic.",
+            f"Give at least {FEWEST_TOPICS}: directions are computed from some and tested on the others.",
+        )
     seen: dict[str, str] = {}
     for name, by_topic in document.classes.items():
         if differ := sorted(topics ^ by_topic.keys()):
-            raise LabError(f"{path}: not every class has the topic {differ[0]!r}.", "Else a direction is the topic.")
+            raise LabError(
+                f"{path}: not every class has the topic {differ[0]!r}.", "Give every class texts on the same topics."
+            )
         for topic, texts in by_topic.items():
             where = f"{name}/{topic}"
             if not texts:
-                raise LabError(f"{path} has no text of {where}.", "Each class has texts of each topic.")
+                raise LabError(f"{path} has no text of {where}.", "Give every class texts on every topic.")
             for text in texts:
                 if re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
-                    raise LabError(f"{path}: a text of {where} names its class.", "A direction would be that word.")
+                    raise LabError(
+                        f"{path}: a text of {where} names its class.",
+                        "Rewrite the text: a direction would detect that word alone.",
+                    )
                 if text in seen:
-                    raise LabError(f"{path}: the same text is of {seen[text]} and of {where}.", "Say it once.")
+                    raise LabError(f"{path}: the same text is of {seen[text]} and of {where}.", "Remove one of them.")
                 seen[text] = where

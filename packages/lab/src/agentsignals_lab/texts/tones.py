@@ -35,7 +35,7 @@ def read_tones(tables: Any) -> dict[str, Tone]:
         ) from problem
     for name, tone in read.items():
         if not name.isprintable() or not name.strip() or not tone.after_failure:
-            raise LabError(f"The tone {name!r} has no name or no words.", "It has after_failure, one text or several.")
+            raise LabError(f"The tone {name!r} has no name or no words.", "Give it after_failure, one text or several.")
     return read
 
 
