@@ -53,7 +53,7 @@ class Decoding:
     """Answers of a model in this process."""
 
     def __init__(self, model: HookedModel) -> None:
-        self._model, self._bounds, self._cached = model, model.bounds, model.cached
+        self._model, self._bounds, self._cached, self._ends = model, model.bounds, model.cached, model.ends
         self._part: Part | None = None
         self._ended: list[tuple[Any, Generation]] = []
         self._acting: dict[int, tuple[Edit, Acting]] = {}
@@ -132,7 +132,7 @@ class Decoding:
         going = [n for n, row in enumerate(part.rows) if row.answer.finish is None]
         answers = [part.rows[n].answer for n in going]
         for answer, token, logprob in zip(answers, *drawn(logits[going], answers), strict=True):
-            answer.take(token, logprob, self._model.ends, self._model.read)
+            answer.take(token, logprob, self._ends, self._model.read)
         self._leave(row for row in (part.rows[n] for n in going) if row.answer.finish is not None)
 
     def _leave(self, rows: Any) -> None:

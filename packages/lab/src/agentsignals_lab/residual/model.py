@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property, partial
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -251,7 +251,7 @@ class HookedModel:
     def read(self, tokens: Sequence[int]) -> str:
         return read(self._tokenizer, tokens)
 
-    @cached_property
+    @property
     def ends(self) -> frozenset[int]:
         """Tokens that end an answer."""
         token_ids = (self._model.generation_config.eos_token_id, self._tokenizer.eos_token_id)
