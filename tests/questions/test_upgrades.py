@@ -145,6 +145,15 @@ def test_versions_of_few_sessions_are_taken_together_in_the_order_of_their_numbe
     assert starts == {"2.1.10": (("2.1.11",), "2.1.9", 23), "2.1.12": ((), "2.1.11", 33)}, "2.1.8 is before"
 
 
+def test_of_versions_taken_together_the_one_with_the_change_is_said() -> None:
+    names = ["1.1"] * 24 + ["1.2"] * 6 + ["1.3"] * 30  # 1.2 has too few sessions and is taken together with 1.3
+    history = sessions(60, step, version=names.__getitem__)
+    assert [change.name for change in compared(history) if change.p is not None] == ["1.3"]
+    (change,) = (each for each in compared(history) if each.is_said)
+    assert (change.name, change.former, change.taken_with, change.n_before) == ("1.3", "1.2", (), 30)
+    assert f"{change.day:%Y-%m-%d}" == "2026-03-16"
+
+
 def test_one_change_is_said_once_though_later_versions_see_it() -> None:
     history = sessions(90, step, version=lambda at: f"1.{at // 10}")
     assert said(history) == [("version", "1.3", "failed-calls")]

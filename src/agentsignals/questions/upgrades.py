@@ -151,8 +151,9 @@ def compared(sessions: Sequence[MeasuredSession]) -> list[Change]:
         made[n] = replace(made[n], q=q)
     by_id = {session.id: session for session in sessions}
     for n in sorted((n for n in tested if is_sure(made[n])), key=lambda n: made[n].p or 0.0):
-        is_first = not any(other.is_said and _is_same(other, made[n]) for other in made)
-        made[n] = replace(made[n], is_said=is_first and _is_there(made[n], by_id))
+        placed = _placed(made[n], by_id, totals)
+        if placed is not None and not any(other.is_said and _is_same(other, placed) for other in made):
+            made[n] = replace(placed, is_said=True)
     return sorted(made, key=lambda change: (change.day, change.agent, change.axis))
 
 
@@ -163,16 +164,35 @@ def is_sure(change: Change) -> bool:
     return change.q is not None and change.q <= ERROR_RATE and not low <= none <= high
 
 
-def _is_there(change: Change, by_id: Mapping[str, MeasuredSession]) -> bool:
-    """Return whether no other day parts the compared sessions clearly better than the change does: else something
-    changed, but not with the version or model."""
-    before, after = ([by_id[id_] for id_ in of] for of in (change.sessions_before, change.sessions_after))
-    held = [*before, *after]
-    found = _stratified(change, held, [False] * len(before) + [True] * len(after))
+def _placed(change: Change, by_id: Mapping[str, MeasuredSession], totals: Mapping[str, float]) -> Change | None:
+    """Return a sure change at the version that parts the compared sessions best, of those taken together. None where
+    another day parts them clearly better: something changed, but not with a version or model."""
+    held = [by_id[id_] for id_ in (*change.sessions_before, *change.sessions_after)]
+
+    def parting(is_after: Sequence[bool]) -> float:
+        found = _stratified(change, held, is_after)
+        return found.t * found.t if _is_enough(found) else 0.0
+
+    starts = {change.name: len(change.sessions_before)}
+    for at in range(starts[change.name], len(held)):
+        if held[at].version in change.taken_with:
+            starts.setdefault(held[at].version or "", at)
+    of_versions = {name: parting([at >= start for at in range(len(held))]) for name, start in starts.items()}
     days = sorted({session.started.date() for session in held})
-    others = (_stratified(change, held, [session.started.date() >= day for session in held]) for day in days[1:])
-    best = max((other.t * other.t for other in others if _is_enough(other)), default=0.0)
-    return found is not None and found.t * found.t >= best - CLEARLY
+    best_day = max((parting([s.started.date() >= day for s in held]) for day in days[1:]), default=0.0)
+    name = max(of_versions, key=lambda name: of_versions[name])
+    if of_versions[name] < best_day - CLEARLY:
+        return None
+    if name == change.name:
+        return change
+    start, later = starts[name], change.taken_with.index(name)
+    moved = replace(
+        change, name=name, taken_with=change.taken_with[later + 1 :], former=held[start - 1].version or "",
+        day=held[start].started,
+    )  # fmt: skip
+    moved = _compared(moved, _METRIC[change.metric], held[:start], held[start:], totals[change.metric])
+    moved = replace(moved, p=change.p, q=change.q, left_out=change.left_out)
+    return moved if is_sure(moved) else None
 
 
 _METRIC = {metric.name: metric for metric in METRICS}
