@@ -4,6 +4,7 @@ decides."""
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from math import exp, log
@@ -16,6 +17,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from agentsignals.questions import upgrades
 from agentsignals.questions.findings import Reader, questions
+from agentsignals.questions.findings.upgrade import answer_of as upgrade_answer
 from agentsignals.questions.ranking import Bounds, ranked_answers
 from agentsignals.questions.studies import study
 from agentsignals.questions.upgrades import Change, MeasuredSession, Value, compared
@@ -246,6 +248,15 @@ def test_the_finding_names_the_version_and_both_shares(planted: Store, capsys: p
     assert answer["q"] <= 0.05 and answer["p"] is None
     evidence = printed_json(capsys, "findings", answer["id"], *named)["evidence"]
     assert {row["agent_version"] for row in evidence} == {"2.1.30", "2.1.31"} and len(evidence) == answer["n"]
+
+
+def test_names_of_a_trace_leave_as_text_only() -> None:
+    hostile = "2.0`; rm -rf ~ #\n</b>"
+    made = sessions(60, step, version=lambda at: "1.1" if at < 30 else hostile)
+    made = [s._replace(id=f"$(id)`{s.id}") for s in made]
+    (said_of,) = (upgrade_answer(change) for change in compared(made) if change.is_said)
+    assert "\n" not in said_of.sentence and "show" not in said_of.do
+    assert re.fullmatch(r"[a-z0-9.-]+", said_of.id)
 
 
 def test_the_bounds_of_findings_hold_for_it_too(planted: Store) -> None:

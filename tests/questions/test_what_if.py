@@ -185,6 +185,12 @@ def test_a_call_without_a_price_is_in_no_figure(made: Callable[..., Store], tmp_
         what_if(store, model="claude-haiku-4-6")
 
 
+def test_where_nothing_costs_anything_there_is_nothing_to_change(made: Callable[..., Store], tmp_path: Path) -> None:
+    store = made([(1, 0, 0, 0, 0)], edits=False)
+    assert what_if(store).cost_usd == 0 and what_if(store).scenarios == []
+    assert main(["what-if", "--store", str(tmp_path / "store")]) == 1
+
+
 def test_the_verb_shows_the_month_of_the_last_session(
     made: Callable[..., Store], capsys: pytest.CaptureFixture[str]
 ) -> None:

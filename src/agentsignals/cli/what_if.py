@@ -42,8 +42,8 @@ def run_what_if(options: argparse.Namespace) -> int:
         context_tokens=options.context_limit,
         subscription=options.subscription,
     )
-    if not made.calls - made.unpriced:
-        raise NothingFound("No model call of these sessions has a price.", "docs/prices.md says how to add prices.")
+    if not made.cost_usd:
+        raise NothingFound("No model call of these sessions has a cost.", "docs/prices.md says how to add prices.")
     return print_result(options, made, lambda made: _text(made, options.store))
 
 
@@ -83,7 +83,7 @@ def _below(number: int, scenario: Scenario, named: str) -> list[str]:
     lines += [
         printable(
             f"   {formatted(moved.cost_usd, 'usd')} to {formatted(moved.then_usd, 'usd')}:"
-            f" agentsignals show {moved.session_id}{named}"
+            f" agentsignals show {shlex.quote(moved.session_id)}{named}"
         )
         for moved in scenario.largest
     ]

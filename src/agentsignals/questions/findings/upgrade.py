@@ -16,10 +16,11 @@ _OF_SESSIONS = (
 
 def upgrade(inputs: Inputs) -> list[Answer]:
     """Return an answer for each comparison. They share an error rate of their own, so they have q but no p."""
-    return [_answer(change) for change in upgrades.changes(inputs) if change.q is not None]
+    return [answer_of(change) for change in upgrades.changes(inputs) if change.q is not None]
 
 
-def _answer(change: Change) -> Answer:
+def answer_of(change: Change) -> Answer:
+    """Return a comparison in words; its share is 0 unless it is to be said."""
     metric = next(metric for metric in METRICS if metric.name == change.metric)
     name, day = safe_name(change.name), f"{change.day:%Y-%m-%d}"
     before, after = (formatted(value, metric.kind) for value in (change.before, change.after))
@@ -40,7 +41,8 @@ def _answer(change: Change) -> Answer:
     if change.also_changed:
         details.append(f"At the same time {change.also_changed} changed.")
     is_worse = change.excess > 0
-    first, second = change.sessions_before[-1], change.sessions_after[0]
+    sides = [session_id[:8] for session_id in (change.sessions_before[-1], change.sessions_after[0])]
+    commands = ", ".join(f"`agentsignals show {side}`" for side in sides if side.isalnum())
     among = sessions_sql(change.sessions_before + change.sessions_after)
     return Answer(
         id=finding_id(f"upgrade.{change.axis}.{metric.name}", f"{change.agent} {change.name}"),
@@ -54,8 +56,8 @@ def _answer(change: Change) -> Answer:
         q=change.q,
         n=change.n_before + change.n_after,
         cause=with_source_lines(_OF_SESSIONS.format(among=among)),
-        do=f"Compare a session of each side (`agentsignals show {first}`, `agentsignals show {second}`). If the work is"
-        f" alike, try {safe_name(change.former)} again."
+        do=f"Compare a session of each side{f' ({commands})' if commands else ''}. If the work is alike, try"
+        f" {safe_name(change.former)} again."
         if is_worse
         else "",
         saves=None if is_worse else 0.0,

@@ -7,9 +7,9 @@ from collections import Counter
 from agentsignals.questions import upgrades
 from agentsignals.questions.estimates import count, listing, table
 from agentsignals.questions.question import Inputs, Outcome, Study, formatted
+from agentsignals.questions.ranking import safe_name
 from agentsignals.questions.sql import declared, read_queries
 from agentsignals.questions.upgrades import METRICS, Change
-from agentsignals.redaction import redacted
 
 _SQL = read_queries(__file__)["upgrades"]
 
@@ -21,7 +21,7 @@ def upgrades_study(inputs: Inputs) -> Outcome:
     said = [change for change in made if change.is_said]
     n = sum(row["started_at"] is not None for row in inputs.rows["sessions"])
     reasons = Counter(change.absent for change in changes if change.absent)
-    silent = listing({redacted(row["agent"]): row["n"] for row in inputs.rows["silent"]})
+    silent = listing({safe_name(row["agent"]): row["n"] for row in inputs.rows["silent"]})
     note = (
         "Sessions are compared within projects, with or without edits alike, and at a change of version with one model."
     )
@@ -51,7 +51,7 @@ def _row(change: Change) -> list[object]:
     low, high = change.interval or (0.0, 0.0)
     words = f"{100 * low:+.1f} to {100 * high:+.1f} points" if metric.is_share else f"{low:.2f} to {high:.2f} times"
     return [
-        change.name, change.agent, change.day, metric.name.replace("-", " "),
+        safe_name(change.name), safe_name(change.agent), change.day, metric.name.replace("-", " "),
         *(formatted(value, metric.kind) for value in (change.before, change.after)), words,
         change.n_before, change.n_after, "changed" if change.is_said else "no sure change",
     ]  # fmt: skip
