@@ -48,7 +48,17 @@ def stores(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
         event.timestamp = _hours_later(event.timestamp)
     for each in slow.tool_calls:
         each.started_at, each.ended_at = _hours_later(each.started_at), _hours_later(each.ended_at)
+    upgraded = [
+        session(
+            user("go"), *(call("Bash", status="error" if n % (k + 2) == 0 else "ok") for k in range(4)), say("done"),
+            session_id=f"u{n}", repo="acme/shop", agent_version=f"2.{n // 12}",
+        )
+        for n in range(24)
+    ]  # fmt: skip
+    for n, made in enumerate(upgraded):
+        made.started_at = START + n * 86_400_000_000
     return {
+        "upgraded": store_of(folder / "upgraded", *upgraded),
         "demo": Store(demo_folder / "store"),
         "attempts": store_of(folder / "attempts", *attempts, slow),
         "unnamed": store_of(folder / "unnamed", *unnamed),
@@ -64,7 +74,7 @@ def _hours_later(at: int | None) -> int | None:
 def texts(stores: dict[str, Store]) -> Texts:
     """What the program makes of SQL while it answers, by where it stands: with the values that it binds."""
     found: Texts = {}
-    for store in (stores["demo"], stores["attempts"], stores["unnamed"]):
+    for store in (stores[name] for name in ("demo", "attempts", "unnamed", "upgraded")):
         for context in CONTEXTS:
             reader = Reader(store, [*studies().values(), *questions().values()], context)
             for study in studies().values():

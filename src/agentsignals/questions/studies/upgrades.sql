@@ -6,19 +6,19 @@
 --   changed on that day, too.
 
 -- finding: upgrades.compared
--- title: Measures compared at changes of version or model
--- of: sessions with a time
--- unit: comparisons
+-- title: Sessions compared around changes of version or model
+-- of: sessions compared
+-- unit: sessions
 
 -- finding: upgrades.changed
--- title: Measures that changed with a version or model
--- of: sessions with a time
--- unit: comparisons
+-- title: Sessions around a sure change of version or model
+-- of: sessions around a sure change
+-- unit: sessions
 
 -- table: upgrades.changes
 -- title: Before and after each change
 -- of: comparisons
--- columns: change:code | agent | since:date | measure | before:figure | after:figure | interval 95% of the change:figure | n_before sessions before:count | n_after after:count | verdict result
+-- columns: change:code | agent | measure | since:date | before:figure | after:figure | interval 95% of the change:figure | n sessions:count | n_after of them after:count | verdict result
 -- signals: chat.pushback_type
 
 -- name: upgrades.silent
