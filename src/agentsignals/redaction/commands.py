@@ -120,6 +120,8 @@ _MASKED = deferred_pattern(r"\[(?:secret|login|key|random)\]")
 _NUMBERS = deferred_pattern(r"[\d:./-]+\Z")
 _NESTED = deferred_pattern(r"\S\s+\S")
 _COOKIES = deferred_pattern(r"(?i)(sess|sid|auth|token|jwt|login)?[\w.-]*=([^;\s]{6,})")
+_VALUED = names("-u -e -w -n -c --user --env --workdir --namespace --container")
+"""Options of `exec` that a value follows."""
 _OF_PROSE = names("the a an is are was of for that this to in at on and or it with")
 _PRINTS = names("echo printf Write-Output print yes")
 _WORD_REST = deferred_pattern(r"[\w:.-]{0,40}[\"']?")
@@ -200,7 +202,7 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
             else:
                 may_be = (
                     looks_typed(given)
-                    or (option in _SHORT and is_rare_word(given))
+                    or (option in _SHORT and (is_rare_word(given) or _LONG_HEX.fullmatch(given) is not None))
                     or ((option in _USERS or option[-1:] in ("u", "U")) and _SIGNS.search(given, 1) is not None)
                 )
             if may_be:
@@ -280,6 +282,8 @@ def _read_commands(command: str, found: dict[str, None], depth: int) -> None:
         if n in parsed.heredocs:
             texts = [*texts, parsed.heredocs[n]]
         _judge(words, all_words, texts, found)
+        if "exec" in words[:3] and (inner := _inner(words[words.index("exec") + 1 :])):
+            _judge(inner, inner, texts, found)
         if words[0] in _PRINTS:
             fed += [word.replace("\\n", "\n") for word in words[1:] if word not in ("-n", "-e", "-ne")]
             # A literal that is printed for another command is a file or an argument of it.
@@ -302,6 +306,16 @@ def _read_commands(command: str, found: dict[str, None], depth: int) -> None:
             bare = given[0][0][0].removeprefix("$") if after.lstrip()[:2] == "$'" else given[0][0][0]
             told = [bare.replace("\\n", "\n").strip()]
             _judge(taker[-1][0], taker[-1][0], told, found)
+
+
+def _inner(words: list[str]) -> list[str]:
+    """Return the command that runs in a container: behind the options and the container's name."""
+    if "--" in words:
+        return words[words.index("--") + 1 :]
+    n = 0
+    while n < len(words) and words[n][:1] == "-":
+        n += 1 + (words[n] in _VALUED)
+    return words[n + 1 :]
 
 
 def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[str, None]) -> None:
@@ -508,7 +522,7 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
     if role.is_protocol and not is_told:
         is_told = (is_sure or name == "k") and _PASSPHRASE.fullmatch(value) is not None
         is_told = is_told or (is_sure and _PASSWORD_OF_DIGITS.match(value) is not None)
-    is_plain = (is_sure or role.is_protocol) and is_rare_word(value)
+    is_plain = (is_sure or role.is_protocol) and (is_rare_word(value) or _LONG_HEX.fullmatch(value) is not None)
     if is_told or ((looks_typed(value) or is_plain) if expects else is_sure and looks_drawn(value)):
         found[value] = None
     elif is_sure and role.has_user and "/" not in value and not _NUMBERS.match(value):

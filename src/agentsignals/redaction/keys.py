@@ -25,6 +25,7 @@ from agentsignals.redaction.values import (
     has_digit,
     is_known,
     is_mixed,
+    is_public,
     is_public_at,
     is_random,
     is_rare_word,
@@ -479,6 +480,8 @@ _SHOWS = deferred_pattern(
     r"|openssl rand "
 )
 """A command that prints a secret alone, and its first line; of these commands any."""
+_MAKES = deferred_pattern(r"\b(?:generate|gen|genkey|keygen|mint|issue)\b")
+"""A command that makes something, as it may print a key."""
 _RANDOM_PASSWORD = deferred_pattern(
     r"\"result\"\s*:\s*\"(?P<value>[^\"\s]{6,200})\"(?=(?s:.{0,800})\"(?:random_password|special)\")"
     r"|(?i:temporary password is generated for \S{1,80}:)\s(?P<drawn>\S{6,60})"
@@ -636,10 +639,12 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
             if is_typed or group not in ("given", "typed") or (group == "given" and looks_given(hit[group])):
                 yield Span(*hit.span(group), kind)
     for hit in _SHOWN.finditer(text) if "$ " in text or "# " in text or "PS " in text or "❯" in text else ():
-        value, shows = hit["value"], _SHOWS.match(hit["command"]) is not None
-        named = shows or any(names_a_secret(word.strip("-")) for word in hit["command"].split())
-        given = looks_typed(value) or (looks_given(value) and not is_public_at(text, *hit.span("value")))
-        if named and (shows or given) and not is_variable(value):
+        value, command = hit["value"], hit["command"]
+        is_told = _SHOWS.match(command) is not None
+        is_told = is_told or (_MAKES.search(command) is not None and is_random(value, 16) and not is_public(value))
+        if not is_told and any(names_a_secret(word.strip("-")) for word in command.split()):
+            is_told = looks_typed(value) or (looks_given(value) and not is_public_at(text, *hit.span("value")))
+        if is_told and not is_variable(value):
             yield Span(*hit.span("value"), "secret")
     for hit in _NOT_FOUND.finditer(text) if "command not found" in low else ():
         value = hit[hit.lastgroup or 0]

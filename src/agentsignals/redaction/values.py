@@ -149,7 +149,7 @@ _NO_VALUE = deferred_pattern(
     r"|ENC\[|#\{|!(?:ref|vault|secret|env|sub)\b|ref\+|op://|\([a-z ]+\)\Z"
     r"|[A-Za-z_][\w.]*\[(?:[A-Za-z, ]*|\d{1,2})\]?\Z"
     r"|process\.env|os\.environ|import\.meta|(?:file|env|fd|stdin|prompt):|@?(?:sha\d{1,3}|md5)[:-][0-9a-f]{16}"
-    r"|AAAA(?:[BC]3NzaC1|E2VjZ)"
+    r"|AAAA(?:[BC]3NzaC1|E2VjZ)|(?:age|npub)1[0-9a-z]{50,}"
 )
 _PLACEHOLDER = deferred_pattern(
     r"x{4,}|X{4,}|[\w-]*(?:x{8,}|X{8,}|EXAMPLE(?:KEY)?)\Z|\.\.\.|…|_{3,}|(?i:(?:your|my|the|an?|some|example|replace|insert|enter|put)[\W_]|change_?me|todo|placeholder|redacted|dummy|undefined)"
@@ -234,12 +234,16 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
         return quoted and len(value) >= 20 and value.isalnum() and not (value.islower() or value[1:].islower())
     if value.isalpha() and named(value) in ("password", "secret"):  # a label
         return False
-    if value in _TYPES or value == "[]byte" or _speaks_of_it(value) or says_of_it(value):
+    if _is_type(value) or _speaks_of_it(value) or says_of_it(value):
         return False
     if quoted or name.replace("-", "_").isupper():
         is_reference = "." in value and _REFERENCE.fullmatch(value) is not None
         return not is_reference or (word == "password" and is_rare(value))
     return word == "password" and ((value.isalpha() and value.islower()) or looks_typed(value))
+
+
+def _is_type(value: str) -> bool:
+    return value.strip("[]!?&*") in _TYPES or value == "[]byte"
 
 
 def is_variable(value: str) -> bool:
@@ -354,7 +358,7 @@ def looks_typed(value: str) -> bool:
     if looks_chosen(value):
         return value[0] != "-"
     value = value.rstrip("*?:.,")
-    if is_variable(value) or has_mask(value) or is_known(value) or value[:1] in "-$%{!":
+    if is_variable(value) or has_mask(value) or is_known(value) or value[:1] in "-$%{!" or _is_type(value):
         return False
     is_other = (
         _STEP.fullmatch(value) or _FILE.fullmatch(value) or _OPTION_NUMBER.match(value) or _ALGORITHM.fullmatch(value)
@@ -610,7 +614,7 @@ _NAME_CHARS = 16
 @lru_cache(maxsize=8192)
 def named(name: str) -> Word | None:
     """Return the strongest kind of secret that the words of a name state, or None. `pass` alone is a `hint`."""
-    if len(name) > _NAME_CHARS and alternates(name):
+    if len(name) > _NAME_CHARS and name.isascii() and alternates(name):
         return None
     low = name.lower()
     for stem, word in _STEMS:
