@@ -78,7 +78,7 @@ WRITES: dict[str, list[list[str]]] = {
     "rules": [["REPOSITORY", "--markdown"]],
     "scan": [["REPOSITORY", "--afresh"]],
     "search": [["listing"]],
-    "serve": [],
+    "serve": [],  # below
     "sessions": [[]],
     "study": [["sentiment", "--by", "rules", "--against", "human:ann", "-o", "OUT/study.html"]],
     "today": [[]],
@@ -89,7 +89,7 @@ WRITES: dict[str, list[list[str]]] = {
     "what-if": [[]],
     "witness": [["REPOSITORY"]],
 }
-"""How each verb is asked for all that it can leave on the disk. `serve` is started as a program, below."""
+"""How each verb is asked for all that it can leave on the disk."""
 ENDS_OTHERWISE = {
     "replicate": "its claims are false",
     "study": "nobody else labelled",
@@ -202,19 +202,36 @@ def log_of(folder: Path, n: int) -> list[Path]:
     return paths
 
 
+KILLED = {
+    "analyze": (["SOURCES", "--report", "OUT/r.html", "--jobs", "2"], 12),
+    "measure": (["--embedder", "chars"], 3),
+    "export": (["--to", "parquet", "-o", "OUT/parquet"], 3),
+    "share": ([session_id(1), "--out", "OUT/share.html"], 3),
+    "label": (["sentiment", "--by", "rules"], 3),
+    "report": (["-o", "OUT/report.html"], 3),
+    "search": (["module"], 3),
+}
+"""Verbs with what they are given, and the number of moments at which each is killed."""
+
+
 @needs_other_user
 @pytest.mark.slow
-def test_what_a_killed_program_leaves_is_its_owners_alone(place: Path) -> None:
-    """Killed at twelve moments of a run that reads, measures and writes a report."""
+@pytest.mark.parametrize("verb", KILLED)
+def test_what_a_killed_program_leaves_is_its_owners_alone(place: Path, verb: str) -> None:
+    """At moments of a run that reads, measures, searches or writes files."""
     log_of(place / "corpus", 24)
     seen = (place / "store", place / "out", place / "home", place / "tmp")
-    words = ["analyze", str(place / "corpus"), "--store", str(place / "store"), "--report", str(place / "out/r.html")]
+    store = ["--store", str(place / "store"), "--quiet"]
+    given, moments = KILLED[verb]
+    named = {"SOURCES": str(place / "corpus"), "OUT": str(place / "out")}
+    words = [reduce(lambda told, pair: told.replace(*pair), named.items(), word) for word in given]
+    if verb != "analyze":
+        assert main(["analyze", named["SOURCES"], "--no-report", *store]) == 0
     ended = []
-    for n in range(12):
-        shutil.rmtree(place / "store", ignore_errors=True)
-        begun = subprocess.Popen(
-            [sys.executable, "-m", "agentsignals", *words, "--quiet", "--jobs", "2"], start_new_session=True
-        )
+    for n in range(moments):
+        if verb == "analyze":
+            shutil.rmtree(place / "store", ignore_errors=True)
+        begun = subprocess.Popen([sys.executable, "-m", "agentsignals", verb, *words, *store], start_new_session=True)
         time.sleep(0.25 + 0.12 * n)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(begun.pid, signal.SIGKILL)
@@ -223,6 +240,66 @@ def test_what_a_killed_program_leaves_is_its_owners_alone(place: Path) -> None:
         assert not left_open(*seen)
         assert not reached_by_another(*seen)
     assert -signal.SIGKILL in ended
+
+
+ASKS = """
+import sys, urllib.error, urllib.request
+try:
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    print(opener.open(sys.argv[1]).status)
+except urllib.error.HTTPError as refused:
+    print(refused.code)
+"""
+"""A program that asks for a page."""
+
+
+@needs_other_user
+@pytest.mark.slow
+def test_another_user_gets_no_page_and_finds_no_token(place: Path) -> None:
+    """Neither from the server, the arguments of programs, nor the file that leads the browser there; killed or not."""
+    log_of(place / "corpus", 2)
+    store = ["--store", str(place / "store")]
+    assert main(["analyze", str(place / "corpus"), "--no-report", "--quiet", *store]) == 0
+    browser = place / "browser"
+    browser.write_text(f"#!/bin/sh\necho $1 > {place}/out/opened\nexec >/dev/null 2>&1\nsleep 30\n")
+    browser.chmod(0o755)
+    words = [sys.executable, "-m", "agentsignals", "serve", "--open", "--no-watch", "--port", "0", *store]
+    begun = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "BROWSER": f"{browser} %s &"},
+    )
+    try:
+        assert begun.stdout is not None
+        url = begun.stdout.readline().split()[0]
+        bare, _, token = url.partition("?token=")
+        own = subprocess.run([sys.executable, "-c", ASKS, url], capture_output=True, text=True, check=False)
+        assert own.stdout == "200\n"
+        for page in ("", "sessions", "search?q=module", "live"):
+            words = [*NOBODY, sys.executable, "-c", ASKS, bare + page]
+            asked = subprocess.run(words, capture_output=True, text=True, check=False)
+            assert asked.stdout == "403\n", (page, asked)
+        deadline = time.monotonic() + 20
+        while not (place / "out/opened").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        arguments = b" ".join(path.read_bytes() for path in running())
+        assert b"open.html" in arguments and token.encode() not in arguments
+        (place / "out/opened").unlink()  # the browser's own
+        assert not reached_by_another(place / "store", place / "home", place / "tmp", place / "out")
+    finally:
+        os.killpg(begun.pid, signal.SIGKILL)
+        begun.communicate()
+    assert not reached_by_another(place / "store", place / "home", place / "tmp", place / "out")
+
+
+def running() -> Iterator[Path]:
+    """The arguments of each running program, which all users can read."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            path.read_bytes()
+            yield path
 
 
 @pytest.mark.parametrize("verb", ["sessions", "doctor"])

@@ -138,9 +138,6 @@ _COOKIE = deferred_pattern(
     r"(?i:cookie)\\{0,4}[\"'`]?[:,=][ ]?\\{0,4}[\"'`]?(?P<bare>[\w.-]{1,60}=[^\s\"'`\\][^\"'`\n\\]{5,4000})"
 )
 _COOKIE_CHARS = 8
-_JAR = deferred_pattern(r"(?i:cookies?)[\s:,=({\[\"'`\\]{1,6}(?=[\w.-]{1,60}[\\\"'`]{0,4}\s?[=:])")
-_SESSION = deferred_pattern(r"(?i)^[\w.-]*(?:sess|sid|auth|token|jwt|login)")
-_COOKIE_PAIR = deferred_pattern(r"[\w.-]{1,60}[\\\"'`]{0,4}\s?[=:]\s?[\\\"'`]{0,4}(?P<value>[^\s\"'`;,\\&})]{6,4000})")
 _LOGIN_FIELD = deferred_pattern(r"\s{0,3}[:=]\s{0,3}[\"'](?P<value>[\w-]{20,200})[\"']")
 """A login that is a key, as analysers of code take it."""
 _HEADERS = (("authorization", _HEADER), ("bearer", _BEARER))
@@ -192,12 +189,6 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
         if cookie and any(len(value) >= _COOKIE_CHARS and not is_variable(value) for value in held):
             done = cookie.end()
             yield Span(*cookie.span("bare"), "secret")
-        elif at >= done and (jar := _JAR.match(text, at)):
-            line = text.find("\n", jar.end(), jar.end() + _MOST_QUOTED)
-            done = line if line >= 0 else min(len(text), jar.end() + _MOST_QUOTED)
-            for pair in _COOKIE_PAIR.finditer(text, jar.end(), done):
-                if looks_drawn(pair["value"]) or (_SESSION.search(pair[0]) and looks_chosen(pair["value"])):
-                    yield Span(*pair.span("value"), "secret")
     for at, end in places(low, parts.logins):
         yield from _in_sentence(text, end)
         if given := _LOGIN_FIELD.match(text, end):

@@ -404,9 +404,6 @@ _MANIFEST = deferred_pattern(
 _MANIFEST_VALUE = deferred_pattern(rf"(?m)^{_LISTED}[ \t]+(?:[\w.-]+:|-)[ ]*[\"']?(?P<value>[^\s\"'#|>][^\s\"']{{3,}})")
 """Kubernetes' manifests of secrets: everything under `data` and `stringData`. Elsewhere what is under `secrets`."""
 _NTLM = deferred_pattern(r":(?:[0-9a-fA-F]{32}:)?[0-9a-fA-F]{32}(?=:|\s|\Z)")
-_WEB_KEY = deferred_pattern(
-    r"[\"'](?:d|p|q|dp|dq|qi|k)\\{0,4}[\"']\s{0,3}:\s{0,3}\\{0,4}[\"'](?P<value>[\w-]{16,2000})"
-)
 _QUERY = deferred_pattern(r"[?&;](?:amp;)?(?P<name>[\w.%-]{1,60})=(?P<value>[\w%.~+/=!-]{8,4000})")
 _IN_QUERIES = (
     *(
@@ -455,11 +452,6 @@ _OF_NETWORK = deferred_pattern(
 _KEYED = deferred_pattern(r"(?i)\b(?:md5|sha(?:-?\d+)?|aes(?:[ -]?\d+)?|des)\s\"?(?P<typed>[^\s\"]{6,60})")
 """After the name of an algorithm."""
 _OF_ACL = deferred_pattern(r"(?i)\b(?:user|setuser)\s\S+\s[^\n]{0,40}?[\s'\"]>(?P<typed>[^\s'\"]{6,60})")
-_WIRELESS = deferred_pattern(
-    r"WIFI:(?:[A-OQ-Z]:[^;\n]{0,80};){1,4}P:(?P<value>(?:[^;\\\n]|\\.){6,63});"
-    r"|(?i:key content\s{1,20}:)\s(?P<typed>\S{6,63})"
-)
-"""A network as codes for cameras tell it, and as Windows does."""
 _CHAP = deferred_pattern(r"(?m)^\"?[\w*@.-]+\"? +\"?[\w*.-]+\"? +\"?(?P<typed>[^\s\"]{6,60})\"?(?= +[\d*]| *$)")
 _FTP = deferred_pattern(r"(?m)^[ \t]*user \S+ (?P<typed>\S{6,60})[ \t]*$")
 _RELAY = deferred_pattern(r"(?m)^\[[\w.-]+\](?::\d+)?\s+\S{1,60}?:(?P<typed>\S{6,60})$")
@@ -517,10 +509,6 @@ _KEY_LINES = deferred_pattern(
     r"|-----BEGIN [\w ]{0,30}[Ss]tatic key[\w ]{0,5}-----\s(?P<static>[0-9a-f\s]+)"
 )
 """Private keys of PuTTY, of `openssl -text` and of OpenVPN."""
-_ACCOUNT = deferred_pattern(
-    r"(?<![\w@/.-])(?:(?i:admin(?:istrator)?|root)(?::| / )(?P<typed>(?:[^\s:@/\"'`,;)]|@(?=\d)){6,60})"
-    r"|postgres(?::| / )(?P<given>[^\s:@/\"'`,;)]{6,60}))(?![:@/])"
-)
 _HEX_KEY = deferred_pattern(r"0x[0-9a-fA-F]{64}(?![0-9a-fA-F])")
 
 
@@ -539,15 +527,12 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str, tuple[str, ...]], ...
         ("pin puk passcode otp verification alarm door gate unlock", _PIN, "secret"),
         ("snmp ntp createuser authpriv ospf", _KEYED, "secret"),
         ("setuser default", _OF_ACL, "secret", "user setuser"),
-        ("wifi content", _WIRELESS, "secret", "wifi: key"),
         ("chap pap pptpd ppp", _CHAP, "secret"),
         ("ftp", _FTP, "secret"),
         ("auth authenticate", _MAIL_LOGIN, "secret"),
         ("smtp mail relay mx", _RELAY, "secret"),
         ("codes code", _CODES, "secret", "backup recovery rescue scratch"),
         ("tochararray", _CHARACTERS, "secret"),
-        ("admin administrator root postgres", _ACCOUNT, "login", "admin root postgres"),
-        ("kty", _WEB_KEY, "key"),
         ("wallet signer private mnemonic", _HEX_KEY, "key"),
     )
 )
