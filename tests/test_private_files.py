@@ -275,17 +275,17 @@ def test_another_user_gets_no_page_and_finds_no_token(place: Path) -> None:
         assert begun.stdout is not None
         url = begun.stdout.readline().split()[0]
         bare, _, token = url.partition("?token=")
+        deadline = time.monotonic() + 20
+        while not (place / "out/opened").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        arguments = b" ".join(path.read_bytes() for path in running())
+        assert b"open.html" in arguments and token.encode() not in arguments
         own = subprocess.run([sys.executable, "-c", ASKS, url], capture_output=True, text=True, check=False)
         assert own.stdout == "200\n"
         for page in ("", "sessions", "search?q=module", "live"):
             words = [*NOBODY, sys.executable, "-c", ASKS, bare + page]
             asked = subprocess.run(words, capture_output=True, text=True, check=False)
             assert asked.stdout == "403\n", (page, asked)
-        deadline = time.monotonic() + 20
-        while not (place / "out/opened").exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        arguments = b" ".join(path.read_bytes() for path in running())
-        assert b"open.html" in arguments and token.encode() not in arguments
         (place / "out/opened").unlink()  # the browser's own
         assert not reached_by_another(place / "store", place / "home", place / "tmp", place / "out")
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentsignals import cli, private_files
 from agentsignals.cli import main
 from agentsignals.errors import LabError
 
@@ -85,6 +87,21 @@ def test_a_study_to_begin_with_is_written_whole_and_over_nothing(
     assert refused(capsys, "new", tmp_path / "mine")[0] != "usage"
     (tmp_path / "empty").mkdir()
     assert ask(capsys, "new", tmp_path / "empty")["files"] == made["files"]
+
+
+def test_a_run_is_its_owners_alone(
+    capsys: pytest.CaptureFixture[str], server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the umask, also without the one that only a program may set."""
+    monkeypatch.setattr(cli, "owner_only", contextlib.nullcontext)
+    server.says = answers(fenced(TASK.reference))
+    before = os.umask(0)
+    try:
+        agent(capsys, server, tmp_path / "run", "--samples", 1)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "run").is_dir()
+    assert not list(private_files.exposed_below(tmp_path / "run"))
 
 
 @pytest.mark.slow
