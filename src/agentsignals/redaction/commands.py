@@ -65,7 +65,6 @@ _MAY_TAKE = (
 )
 _MAY_TAKER = deferred_pattern(rf"(?:{_MAY_TAKE})(?:[-_]\w+)?\Z")
 """A subcommand that may take one: its value has to look drawn."""
-_NEW_USER = deferred_pattern(r"\buser\W(?:create|add|new)\b|\b(?:create|add|new)\Wuser\b")
 _IS_OWN = deferred_pattern(rf"(?:{_OWN})\Z")
 _OPERATORS = frozenset("=:(.,;)]}>[?!+*")
 _STORE = deferred_pattern(
@@ -419,11 +418,7 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
                 or (word is last and is_only and is_rare_word(word))
             )
         elif may_take:
-            is_new = _NEW_USER.search(" ".join(words[:6])) is not None
-            is_new = is_new or "register" in words[:3]
-            is_new = is_new or (has_host and len(positional) > 2 and _HOST.match(positional[-3]) is not None)
-            found.update((w, None) for w in positional[1:] if looks_drawn(w) or (is_new and looks_given(w)))
-            found.update({positional[-1]: None} if is_new and looks_typed(positional[-1]) else {})
+            found.update((w, None) for w in positional[1:] if looks_drawn(w))
     if not fed:
         return
     takes_input = (
