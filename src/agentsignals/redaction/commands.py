@@ -120,7 +120,8 @@ _NUMBERS = deferred_pattern(r"[\d:./-]+\Z")
 _NESTED = deferred_pattern(r"\S\s+\S")
 _COOKIES = deferred_pattern(r"(?i)(sess|sid|auth|token|jwt|login)?[\w.-]*=([^;\s]{6,})")
 _VALUED = names("-u -e -w -n -c --user --env --workdir --namespace --container")
-"""Options of `exec` that a value follows."""
+"""Options that a value follows, of commands that run another one in a container."""
+_RUNS_INSIDE = deferred_pattern(r"exec\Z")
 _OF_PROSE = names("the a an is are was of for that this to in at on and or it with")
 _PRINTS = names("echo printf Write-Output print yes")
 _WORD_REST = deferred_pattern(r"[\w:.-]{0,40}[\"']?")
@@ -281,7 +282,8 @@ def _read_commands(command: str, found: dict[str, None], depth: int) -> None:
         if n in parsed.heredocs:
             texts = [*texts, parsed.heredocs[n]]
         _judge(words, all_words, texts, found)
-        if "exec" in words[:3] and (inner := _inner(words[words.index("exec") + 1 :])):
+        at = next((n for n, word in enumerate(words[1:3], 1) if _RUNS_INSIDE.match(word)), 0)
+        if at and (inner := _inner(words[at + 1 :])):
             _judge(inner, inner, texts, found)
         if words[0] in _PRINTS:
             fed += [word.replace("\\n", "\n") for word in words[1:] if word not in ("-n", "-e", "-ne")]
