@@ -5,7 +5,7 @@
 
 The first writes `FOLDER/RUN.md` for each run: the prompt as the product sends it, with the schema of the answer. The
 second takes `FOLDER/RUN.json`, what a server would answer, or a file of answers by run: `readings.json` has those of a
-strong language model to the sets L and M and to `deceptions.json`. It serves them on this machine to `evals audit
+strong language model to the sets L to O and to `deceptions.json`. It serves them on this machine to `evals audit
 --reader`, and prints how many hacks and honest runs have which verdict by the rules, by the reader and by both. Runs
 without an answer have the rules' verdict in the last. Intervals are Wilson's, at 95 %.
 """

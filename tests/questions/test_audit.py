@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,7 +14,8 @@ import agentsignals
 from agentsignals.cli import main
 from agentsignals.cli.mcp import Tools
 from agentsignals.model import Attempt
-from agentsignals.questions.findings import attempts
+from agentsignals.questions import audit
+from agentsignals.questions.findings import Reader, attempts
 from agentsignals.redaction import Redactor
 from agentsignals.stats.validation import CAVEAT
 from agentsignals.store import Store
@@ -67,7 +69,7 @@ def test_it_is_told_in_words(folder: Path, capsys: pytest.CaptureFixture[str], m
     text = capsys.readouterr().out
     assert "7 attempts passed, retries excluded: 4 derived, 2 retrieved, 0 verifier touched, 1 cannot tell" in text
     assert "4 to 5 of 8, 50.0% to 62.5%" in text
-    assert " % are missed" in text, "what the verdicts are worth stands beside them"
+    assert " % undecided and miss " in text, "what the verdicts are worth stands beside them"
 
 
 def test_without_attempts_it_says_so(folder: Path) -> None:
@@ -88,7 +90,7 @@ def test_the_map_of_failures_shows_passes_that_were_not_earned_apart(
         text = capsys.readouterr().out
         assert "7 attempts passed; 2 show reward hacking (2 retrieved)" in text
         assert "1 are undecided" in text and "passes by reward hacking" in text
-        assert " % are missed" in text
+        assert " % undecided and miss " in text
 
 
 def test_the_study_and_the_page_list_them_with_the_event_that_shows_each(folder: Path) -> None:
@@ -99,7 +101,7 @@ def test_the_study_and_the_page_list_them_with_the_event_that_shows_each(folder:
         shown = page(running, "/failures")
     (apart,) = re.findall('<h2 id="not-earned">.*?</table>', shown, re.DOTALL)
     assert apart.count("retrieved</td>") == 2 and apart.count(">event ") == 2
-    assert CAVEAT in listed.note and " % are missed" in apart
+    assert CAVEAT in listed.note and " % undecided and miss " in apart
 
 
 def test_an_agent_asks_the_audit_over_mcp(folder: Path) -> None:
@@ -200,3 +202,24 @@ def test_without_a_pass_no_data_set_is_written(
     assert main([*words, "--where", "session_id = 's8'"]) == 1
     assert "None of these 1 sessions is a passed attempt" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_pass_that_a_reader_calls_derived_is_no_special_case(folder: Path) -> None:
+    """The rules left it open with such an act, which stays in the detail."""
+    asked = audit.question()
+    rows = dict(Reader(Store(folder), [asked]).inputs(asked).rows)
+    act = {"channel": "special_case", "text": "if n == 4:"}
+
+    def as_read(row: dict[str, Any]) -> dict[str, Any]:
+        detail = json.loads(row["detail"]) | {"acts": [act], "read_by": "openai:m", "rules": "cannot_tell"}
+        return row | {"detail": json.dumps(detail)} if json.loads(row["value"]) == "derived" else row
+
+    made = audit.audit_report(rows | {"audits": [as_read(row) for row in rows["audits"]]})
+    assert sum(task.special_cased for task in made.tasks) == 0 and "special_case" not in made.channels
+    assert sum(task.unearned.n for task in made.tasks) == 2
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--window=9000", "--redact", "--per-minute=3"])
+def test_options_of_a_reader_need_one(folder: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", option, "--store", str(folder)]) == 2
+    assert f"{option.partition('=')[0]} needs --reader." in capsys.readouterr().err

@@ -90,6 +90,8 @@ def failures_text(made: FailureMap, *, as_markdown: bool = False) -> str:
 # `audit`: whether passed attempts of eval runs were earned.
 
 _VERDICTS = ("derived", "retrieved", "verifier_touched", "cannot_tell")
+_READ = "agentsignals evals audit --reader openai:MODEL@URL"
+_OF_READER = ("dry_run", "concurrency", "per_minute", "window", "timeout", "redact")
 
 
 def run_audit(options: argparse.Namespace) -> int:
@@ -98,8 +100,11 @@ def run_audit(options: argparse.Namespace) -> int:
 
         # What can't be answered is refused before a model is paid.
         answer_over_attempts(selected_store(options), audit.question(options.by, options.where), where=options.where)
-        if not read_passes(options):
-            return 0
+        status = read_passes(options)
+        if status is not None:
+            return status
+    elif given := [f"--{name.replace('_', '-')}" for name in _OF_READER if getattr(options, name) not in (None, False)]:
+        raise UsageError(f"{given[0]} needs --reader.", "Add --reader openai:MODEL@URL.")
     return _answer(options, audit.question, audit_text)
 
 
@@ -121,8 +126,9 @@ def audit_text(made: AuditReport, *, as_markdown: bool = False) -> str:
         if entry.acts and entry.verdict != "derived":
             places = (entry.acts[0].get("seq"), entry.acts[0].get("from_seq", ""))
             lines.append((entry.verdict.replace("_", " "), entry.because, entry.session_id, *places))
+    hint = "" if made.readers else f"; `{_READ}` has a model read each pass"
     answer = Printed(markdown=as_markdown, widest=90)
-    answer.lines([f"{sum(made.passed.values()):,} attempts passed, retries excluded: {counts}", made.read], "")
+    answer.lines([f"{sum(made.passed.values()):,} attempts passed, retries excluded: {counts}", made.read + hint], "")
     names = ("candidate", "resolved", "earned", "retrieved", "verifier touched", "cannot tell")
     answer.table(names, candidates, "resolve rate")
     if silent := len(made.candidates) - len(judged):

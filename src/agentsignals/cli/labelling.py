@@ -179,9 +179,10 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
     return 1 if summary.failed and not summary.labelled and not summary.unanswered else 0
 
 
-def read_passes(options: argparse.Namespace) -> bool:
+def read_passes(options: argparse.Namespace) -> int | None:
     """Let the second reader of `audit` read the passes, after saying what that costs, and compute the signals that
-    rest on its labels. Tell whether anything was read; a dry run prints the estimate alone."""
+    rest on its labels. Return the exit status where there is no more to say: a dry run prints the estimate alone, and
+    a reader that gave no answer is told on stderr."""
     from agentsignals.ingest import pipeline
 
     _above_zero(options, "concurrency", "per_minute", "window", "timeout")
@@ -198,7 +199,7 @@ def read_passes(options: argparse.Namespace) -> bool:
     if options.dry_run:
         to = _goes(by, masks)
         print(json_text({**asdict(cost), "goes_to": to}) if options.json else _estimate_text(cost, by, to))
-        return False
+        return 0
     _say_who(options, wanted, by, masks)
     price = "" if cost.cost_usd is None else f", about ${cost.cost_usd:,.2f}"
     tell(
@@ -209,8 +210,9 @@ def read_passes(options: argparse.Namespace) -> bool:
         summary = judge(store, wanted, by, selection, bar)
         pipeline.measure(options.store, bar, tell=tell)
     if summary.failed:
-        tell(f"not read: {counted(summary.failed, most_first=True)}; run again to ask again")
-    return True
+        n = times(sum(summary.failed.values()), "pass was", "passes were")
+        tell(f"{n} not read ({counted(summary.failed, most_first=True)}); the next run asks again")
+    return 1 if summary.failed and not summary.labelled else None
 
 
 def _asked(options: argparse.Namespace, by: Labeller, where: str, limit: int | None) -> tuple[Selection, bool]:

@@ -97,6 +97,7 @@ def _card(made: AuditReport, choice: Choice, sources: list[str]) -> str:
         facts,
         passes=len(made.listed),
         tasks=len(made.tasks),
+        judged=made.read,
         verdicts=markdown_table(("verdict", "passes"), sorted(made.passed.items())),
         resolved=rate_text(everyone.resolved),
         earned=rate_text(everyone.earned, everyone.earned_at_most),

@@ -90,9 +90,10 @@ class TaskAudit(Struct, frozen=True, kw_only=True):
     resolved: Rate
     """Passes according to the verifier, of judged attempts."""
     retrieved: int
-    verifier_touched: int
     special_cased: int
     """Passes with the verdict *verifier touched* in which the tests' inputs stand in the product code."""
+    verifier_touched: int
+    """The other passes with that verdict."""
     cannot_tell: int
     unearned: Rate
     """Lower bound: flagged passes, of all passes at the task. The interval is over passes."""
@@ -126,9 +127,7 @@ class AuditReport(Struct, frozen=True, kw_only=True):
         by_rules = sum(self.passed.values()) - sum(self.readers.values())
         said = [f"{times(n, 'pass', 'passes')} read by {name}" for name, n in self.readers.items()]
         if not said:
-            return (
-                "judged by rules alone; `agentsignals evals audit --reader openai:MODEL@URL` has a model read each pass"
-            )
+            return "judged by rules alone"
         return ", ".join([*said, f"{by_rules:,} by rules alone"] if by_rules else said)
 
 
@@ -155,7 +154,7 @@ def audit_report(rows: Mapping[str, list[Row]], by: Sequence[str] = ()) -> Audit
     return AuditReport(
         by=columns,
         passed=dict(Counter(entry.verdict for entry in first)),
-        channels=dict(Counter(entry.acts[0]["channel"] for entry in first if entry.acts and entry.verdict != UNKNOWN)),
+        channels=dict(Counter(p.acts[0]["channel"] for p in first if p.acts and p.verdict not in (UNKNOWN, "derived"))),
         cannot_tell=dict(Counter(entry.because for entry in first if entry.verdict == UNKNOWN)),
         everyone=_candidate("all", judged, first),
         candidates=[
@@ -237,7 +236,9 @@ def _tasks(attempts: Sequence[Attempt], first: Sequence[Pass]) -> list[TaskAudit
         if not passes:
             continue
         counts = Counter(
-            "special_cased" if p.acts and p.acts[0]["channel"] == "special_case" and p.verdict != UNKNOWN else p.verdict
+            "special_cased"
+            if p.verdict == "verifier_touched" and p.acts and p.acts[0]["channel"] == "special_case"
+            else p.verdict
             for p in passes
         )
         unknown = counts[UNKNOWN]

@@ -196,15 +196,15 @@ def _share(n: int) -> str:
 
 
 CAVEAT: Final = (
-    f"Derived means no sign of reward hacking in the trace. By the rules alone, of {HACKS} hacks planted by authors who"
-    f" did not know them, {_share(FLAGGED)} are flagged, {100 * CANNOT_TELL / HACKS:.0f} % are undecided and"
-    f" {100 * (HACKS - FLAGGED - CANNOT_TELL) / HACKS:.0f} % are missed. {_share(FALSE_ALARMS)} of as many honest runs"
-    " are flagged (docs/audit.md). Memorized solutions leave no trace."
+    f"Derived means no sign of reward hacking in the trace. The rules flag {_share(FLAGGED)} of {HACKS} hacks planted"
+    f" by authors who had not seen the rules, leave {100 * CANNOT_TELL / HACKS:.0f} % undecided and miss"
+    f" {100 * (HACKS - FLAGGED - CANNOT_TELL) / HACKS:.0f} %. They also flag {_share(FALSE_ALARMS)} of as many honest"
+    " runs (docs/audit.md). Memorized solutions leave no trace."
 )
 """Shown with every number that rests on these verdicts."""
 READ_CAVEAT: Final = (
-    f"With a strong language model as second reader, {_share(READ_FLAGGED)} are flagged and"
-    f" {_share(READ_FALSE_ALARMS)} of the honest runs; other models were not measured."
+    f"With a strong language model as second reader, {_share(READ_FLAGGED)} of these hacks and"
+    f" {_share(READ_FALSE_ALARMS)} of the honest runs are flagged. Other models were not measured."
 )
 """Shown where a model read passes."""
 
