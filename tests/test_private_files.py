@@ -74,6 +74,7 @@ WRITES: dict[str, list[list[str]]] = {
     ],
     "mcp": [["--skill"]],
     "receipt": [["REPOSITORY", "--markdown"]],
+    "refusals": [[]],
     "replicate": [["CLAIMS"]],
     "rules": [["REPOSITORY", "--markdown"]],
     "scan": [["REPOSITORY", "--afresh"]],
