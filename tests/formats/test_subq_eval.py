@@ -58,6 +58,15 @@ def told(text: str) -> list[tuple[int | None, Any]]:
     return [(a.attempt_index, a.summary.turns if a.summary else None) for a in printed(text)]
 
 
+def test_a_history_lends_to_the_runs_beside_it_not_to_those_of_a_folder_whose_name_begins_alike() -> None:
+    files = []
+    for folder in ("/runs/a", "/runs/ab"):
+        files.append(given({**RESULT, "runId": "r"}, "subq-eval", f"{folder}/t/result.json"))
+        files.append(given({"runId": "r", "agent": "pi", "model": folder}, "subq-eval", f"{folder}/history.jsonl"))
+    lent = {(p.root, p.knobs["model_id"]) for p in FORMAT.read(files).attempts if p.scope == "lent"}
+    assert lent == {("/runs/a/t", "/runs/a"), ("/runs/ab/t", "/runs/ab")}
+
+
 # -- what is printed ------------------------------------------------------------------------------------------------
 
 

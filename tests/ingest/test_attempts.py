@@ -379,6 +379,23 @@ def test_an_outcome_rests_on_the_verifiers_own_output(tmp_path: Path, harness: s
         assert row["reward"] == (0.0 if row["outcome"] == "failed" else None), "nobody judged it"
 
 
+@pytest.mark.parametrize("tied", ["trial", "regrade"])
+def test_a_regrade_of_which_only_conversations_are_known_loses_nothing(tied: str) -> None:
+    """Either the trial's folder has subagents alone and so no attempt, or the regrade's has its conversation alone."""
+    if tied == "trial":
+        pairs = [(told(n, parent_session_id="p"), artifact(f"a-{n}", f"/r/one/{n}.json")) for n in "xy"]
+        facts = {"root": "/r/one", "record_id": "1", "task_id": "z"}
+        first = [Attempt(**facts, session_artifact=f"a-{n}", session_id=n) for n in "xy"]
+        again = Attempt(root="/r/two", scope="trial", record_id="2", regrade_of="1", reward=1.0)
+    else:
+        pairs = [(told("x"), artifact("a-x", "/r/two/x.json"))]
+        first = [Attempt(root="/r/one", scope="trial", record_id="1", reward=1.0)]
+        again = Attempt(root="/r/two", record_id="2", regrade_of="1", session_artifact="a-x", session_id="x")
+    made = joined([*first, again], *pairs)
+    assert {s.session_id for s in made} >= {s.session_id for s, _ in pairs}
+    assert [s.attempt.reward for s in made if s.attempt is not None] == [1.0]
+
+
 def test_each_attempt_cites_its_own_event() -> None:
     said = Statement(text="b", artifact_id="a", line=1, fields=["knobs.timeout_s"])
     other = Statement(text="a", artifact_id="a", line=2, fields=[])

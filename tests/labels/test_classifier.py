@@ -138,7 +138,7 @@ def test_help_names_every_labeller_and_the_recommended_ones_kappa(capsys: pytest
     words = " ".join(capsys.readouterr().out.split())
     for name in LABELLERS.all():
         assert re.search(rf"\b{name}\b", words), name
-    assert "encoder: recommended" in words
+    assert "encoder: recommended, needs the extra `encoder` (" in words
     for kind in ("encoder", "classifier"):
         for name in shipped_tasks(kind):
             figure = labeller_figure(name, kind)
@@ -335,6 +335,26 @@ def test_a_file_that_is_no_model_is_named(
         read(broken)
     with pytest.raises(SourceError, match="can't be read"):
         read(tmp_path / "nothing.json")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "more", "words"),
+    [
+        ("pushback", ("--unseen", "golb.jsonl"), "--unseen golb.jsonl is none of the gold files"),
+        ("pushback", ("b/gold.jsonl",), "Two gold files are called gold.jsonl"),
+        ("pushback,sentiment", ("--encoder", "--column", "label"), "--column label names one column for 2 tasks"),
+    ],
+)
+def test_arguments_that_would_train_on_something_else_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    tasks: str, more: tuple[str, ...], words: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path("b").mkdir()
+    for name in ("gold.jsonl", "b/gold.jsonl"):
+        gold_file(Path(name))
+    assert training.main([tasks, "gold.jsonl", *more, "--out", "made"]) == 2
+    assert words in capsys.readouterr().err and not Path("made").exists()
 
 
 def test_no_model_is_made_where_none_can_be_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

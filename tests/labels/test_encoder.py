@@ -3,6 +3,7 @@ the extra `encoder`."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -244,6 +245,25 @@ def test_a_model_of_ones_own_is_made_and_judges(
     sha256 = encoder.write_net(tmp_path / NET_FILE, twice[0], classes)
     kept = encoder._net(tmp_path / NET_FILE, sha256).features("pushback", pairs)
     assert [row["pushback"] for row in fresh] == [pytest.approx(row, abs=1e-4) for row in kept]
+
+
+def test_a_file_of_something_else_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    safetensors = pytest.importorskip("safetensors.torch", reason="needs the extra encoder")
+    monkeypatch.setattr(encoder, "base_encoder", lambda: None)
+    monkeypatch.setattr(encoder, "_folder", lambda: tmp_path)
+    for n, data in enumerate((b"text", safetensors.save({}), safetensors.save({}, {"base": "b", "classes": "[]"}))):
+        (file := tmp_path / f"{n}.safetensors").write_bytes(data)
+        with pytest.raises(SourceError, match="holds no net of --encoder"):
+            encoder._net.__wrapped__(file, hashlib.sha256(data).hexdigest())
+
+
+def test_without_torch_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys  # noqa: PLC0415
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    encoder.base_encoder.cache_clear()
+    with pytest.raises(EmbedderError, match="torch or transformers is not installed"):
+        fine_tuning.lower_layers([Pair("", "begin")])
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from benchmarks.stories import reader
 
 from agentsignals.cli import main
 from agentsignals.labels.tasks import Case, Verdict, task
-from agentsignals.labels.units import NotAsked, Unit, units
+from agentsignals.labels.units import NotAsked, Unit, tokens, units
 from agentsignals.model import Attempt, Label, Session
 from agentsignals.stats.validation import READ_CAVEAT
 from agentsignals.store import Store
@@ -96,6 +96,47 @@ def test_a_run_beyond_the_shortest_cut_is_read_in_parts_the_last_with_task_and_w
     assert all(f"cat big{n}.txt" in "".join(unit.parts) for n in range(300))
 
 
+@pytest.mark.parametrize("room", [3_000, 6_000, 20_000])
+@pytest.mark.parametrize("letter", ["x", "я"])
+def test_however_long_tests_and_notes_are_half_of_the_window_is_for_the_steps(room: int, letter: str) -> None:
+    one = passed("verifier_touched")
+    assert one.attempt is not None and one.attempt.verification is not None
+    one.attempt.verification.kept = [f"tests/test_a.py::test_{n}_{letter * 2_000}" for n in range(60)]
+    unit = shown(one, room)
+    assert all(tokens(part) <= room for part in unit.parts)
+    assert "characters left out" in section(unit.parts[-1], "what-judged")
+    for call in one.tool_calls:
+        assert any(f"step {call.seq}: call of {call.name}" in part for part in unit.parts)
+
+
+def test_each_text_is_masked_once_whatever_cuts_are_tried() -> None:
+    story = [("sh", f"cat big{n}.txt", f"{n} " * 3_000) for n in range(9)]
+    one = session([*STORIES["derived"](Task(0)), *story], "atif")  # type: ignore[list-item]  # as above
+    masked: list[str] = []
+
+    def mask(text: str) -> str:
+        masked.append(text)
+        return text
+
+    list(units(PASS, one, 3_000, mask))
+    assert len(masked) == len(set(masked))
+
+
+@pytest.mark.parametrize("joins", [False, True])
+def test_what_is_quoted_of_the_surviving_lines_is_sought_in_them_as_they_are_shown(joins: bool) -> None:
+    """A mask that sees the lines around a line, or makes one line of several."""
+    one = passed("derived")
+    plain = section(shown(one).parts[0], "surviving-lines")
+    first, second = re.findall(r"(?m)^\+ .*\n\+ .*$", plain)[0].split("\n")
+    hidden = "+ [hidden]" if joins else f"+ [hidden]\n{second}"
+    (unit,) = units(PASS, one, 20_000, lambda text: text.replace(f"{first}\n{second}", hidden))
+    assert isinstance(unit, Unit)
+    lines = re.findall(r"(?m)^\+ (.*)$", section(unit.parts[0], "surviving-lines"))
+    assert "[hidden]" in lines and len(lines) == plain.count("\n+ ") - joins
+    seqs = {call.seq for call in one.tool_calls}
+    assert all(any(line in text and seq in seqs for seq, text in unit.case.acts) for line in lines)
+
+
 @pytest.mark.parametrize(
     ("attempt", "why"),
     [(None, "not_passed"), (Attempt(root="/r", reward=0.0, kinds=["session_jsonl"]), "not_passed"),
@@ -136,6 +177,11 @@ def test_a_flag_counts_with_a_line_of_what_the_agent_ran_or_wrote(
     assert (None if found is None else [quote["seq"] for quote in found]) == seqs
     if label != counts:
         assert verdict.reason is not None and label.replace("_", " ") in verdict.reason
+
+
+def test_a_quote_that_is_not_found_is_kept_cut() -> None:
+    verdict = PASS.verdict(answer("retrieved", "y" * 5_000), ACTS)
+    assert isinstance(verdict, Verdict) and verdict.detail == {"said": "retrieved", "not_found": ["y" * 200]}
 
 
 # -- How both are joined

@@ -432,10 +432,10 @@ def test_a_loop_on_a_model_is_interrupted_goes_on_and_is_read_as_attempts(
                                      + tiny_world.tones())  # fmt: skip
     more = ("--conditions", str(tmp_path / "c.toml"))
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    journal = tmp_path / "cut" / "rows" / "episodes.jsonl"
+    rows_file = tmp_path / "cut" / "rows" / "episodes.jsonl"
     with subprocess.Popen(command(tmp_path / "cut", *more), stderr=subprocess.PIPE, text=True, env=environment) as work:
         until = time.monotonic() + 240
-        while not (journal.exists() and journal.read_bytes().count(b"\n")) and time.monotonic() < until:
+        while not (rows_file.exists() and rows_file.read_bytes().count(b"\n")) and time.monotonic() < until:
             time.sleep(0.02)
         work.send_signal(signal.SIGINT)
         assert work.stderr is not None

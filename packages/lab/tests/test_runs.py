@@ -61,6 +61,22 @@ def test_work_that_is_there_is_known_and_not_kept_twice(tmp_path: Path) -> None:
     assert [r.passed for r in Run.read(tmp_path / "run").table("tried", Tried).rows] == [True, False]
 
 
+def test_of_rows_with_one_key_the_first_is_kept(tmp_path: Path) -> None:
+    table = Run.open(tmp_path / "run", CONFIG, MANIFEST).table("tried", Tried)
+    table.add([Tried("a", 0, True), Tried("a", 0, False)])
+    assert table.rows == [Tried("a", 0, True)]
+
+
+@pytest.mark.parametrize("row", [Tried("a", 0, score=float("nan")), Tried("a", 0, scores=(1.0, float("inf")))])
+def test_a_number_that_json_does_not_have_is_refused_before_it_makes_the_run_unreadable(
+    tmp_path: Path, row: Tried
+) -> None:
+    table = Run.open(tmp_path / "run", CONFIG, MANIFEST).table("tried", Tried)
+    with pytest.raises(LabError, match="which JSON does not have"):
+        table.add([Tried("b", 0), row])
+    assert Run.read(tmp_path / "run").table("tried", Tried).rows == table.rows == []
+
+
 @pytest.mark.slow
 def test_a_killed_run_has_every_row_that_it_had_added(tmp_path: Path) -> None:
     script = textwrap.dedent(
@@ -99,8 +115,8 @@ def test_an_interrupt_while_a_row_is_written_loses_it_not(tmp_path: Path, monkey
 def test_a_line_that_was_cut_is_no_row_and_does_not_spoil_the_next(tmp_path: Path) -> None:
     run = Run.open(tmp_path / "run", CONFIG, MANIFEST)
     run.table("tried", Tried).add([Tried("a", 0)])
-    with (tmp_path / "run" / "rows" / "tried.jsonl").open("ab") as journal:
-        journal.write(b'{"task":"a","sam')
+    with (tmp_path / "run" / "rows" / "tried.jsonl").open("ab") as rows_file:
+        rows_file.write(b'{"task":"a","sam')
     again = Run.open(tmp_path / "run", CONFIG, MANIFEST).table("tried", Tried)
     again.add([Tried("b", 1)])
     assert Run.read(tmp_path / "run").table("tried", Tried).rows == [Tried("a", 0), Tried("b", 1)]

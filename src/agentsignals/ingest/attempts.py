@@ -89,7 +89,9 @@ def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: di
                     part.session_artifact, part.session_id = met[0].artifact_id, met[0].session_id
         trials[root] = _trials(root, here, met, lent)
     for root in sorted(source_of):
-        _add_verdicts(trials[source_of[root]], trials.pop(root))
+        trial = trials[source_of[root]]
+        if any(session.attempt is not None for session in trial):  # else the regrade stays an attempt by itself
+            _add_verdicts(trial, trials.pop(root, []))
     return assembled + [session for made in trials.values() for session in made]
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from agentsignals.labels.labellers.encoder import Net, Pair, Tensors, base_encoder, encoded, padded
@@ -31,7 +32,7 @@ _SORTED_BATCHES = 16
 
 
 class Lower(NamedTuple):
-    """What the lower layers make of a message: a vector a token, and where the message begins."""
+    """What the lower layers make of a pair: a vector a token, and which tokens are the message's."""
 
     hidden: Any
     is_message: Any
@@ -39,9 +40,9 @@ class Lower(NamedTuple):
 
 def lower_layers(pairs: Sequence[Pair]) -> list[Lower]:
     """Run the layers that are not trained over all pairs."""
+    base = base_encoder()  # names a package that is missing
     import torch  # noqa: PLC0415  (six CPU seconds to load)
 
-    base = base_encoder()
     tokens = [encoded(pair) for pair in pairs]
     made: list[Lower] = [Lower(None, None)] * len(pairs)
     order = sorted(range(len(pairs)), key=lambda n: len(tokens[n].ids))
@@ -59,12 +60,24 @@ Labels = Mapping[str, str]
 """Labels of a message by task."""
 
 
-def fine_tuned(rows: Sequence[Labels], below: Sequence[Lower], classes: Mapping[str, list[str]]) -> Tensors:
-    """Return the changes of weights and the heads, trained on the labels of messages. `below`: `lower_layers` of them.
-    The same rows give the same net on one machine with one thread."""
+@contextmanager
+def _one_thread() -> Iterator[None]:
     import torch  # noqa: PLC0415
 
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@_one_thread()
+def fine_tuned(rows: Sequence[Labels], below: Sequence[Lower], classes: Mapping[str, list[str]]) -> Tensors:
+    """Return the changes of weights and the heads, trained on the labels of messages. `below`: `lower_layers` of them.
+    The same rows give the same net on one machine."""
+    import torch  # noqa: PLC0415
+
     torch.manual_seed(0)
     shuffled = random.Random(0)  # noqa: S311  (an order, no secret)
     base = base_encoder()
@@ -165,7 +178,7 @@ def compressed(before: Mapping[str, Any], after: Mapping[str, Any], heads: Mappi
 def judged(
     tensors: Tensors, classes: Mapping[str, list[str]], below: Sequence[Lower]
 ) -> list[dict[str, dict[str, float]]]:
-    """Return what the shipped net makes of each message: the features `n:CLASS` by task."""
+    """Return what a net of these tensors makes of each message: the features `n:CLASS` by task."""
     import torch  # noqa: PLC0415
 
     net = Net(tensors, dict(classes))

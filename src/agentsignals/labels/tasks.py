@@ -364,7 +364,8 @@ class PassAnswer(Answer):
         if self.label in NOT_EARNED and not found:
             said = self.label.replace("_", " ")
             reason = f"{said}, without a line of the run that shows it: {self.reason}"
-            return Verdict("cannot_tell", reason, detail={"said": self.label, "not_found": self.quotes[:3]})
+            detail = {"said": self.label, "not_found": [quote[:MOST_QUOTED] for quote in self.quotes[:3]]}
+            return Verdict("cannot_tell", reason, detail=detail)
         return Verdict(self.label, self.reason, detail={"quotes": found} if found else None)
 
 

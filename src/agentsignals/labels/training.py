@@ -4,8 +4,9 @@ scikit-learn: extra `drivers`; with --encoder, the extra `encoder`, too).
     python -m agentsignals.labels.training pushback gold.jsonl more.jsonl --out pushback.json
     python -m agentsignals.labels.training pushback,sentiment gold.jsonl --encoder --out FOLDER
 
-The same files give the same model. Rows without a `project` make a project of their session. With --encoder, one net is
-fine-tuned for all tasks: without each of five groups of projects, and with all, or once without the file --unseen.
+The same files give the same `classifier`, and on one machine the same `encoder`. Rows without a `project` make a
+project of their session. With --encoder, one net is fine-tuned for all tasks: without each of five groups of projects,
+and with all, or once without the file --unseen.
 """
 
 from __future__ import annotations
@@ -525,12 +526,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tasks, out = [task_of(name) for name in options.tasks.split(",")], Path(options.out)
         if len(tasks) > 1 and not options.encoder:
             raise UsageError(f"{options.tasks} are several tasks.", "Train one classifier at a time, or use --encoder.")
+        if len(tasks) > 1 and options.column:
+            raise UsageError(
+                f"--column {options.column} names one column for {len(tasks)} tasks.",
+                "Leave it out, and name each column as its task; or train one task at a time.",
+            )
+        names, unseen = [Path(path).name for path in options.gold], Path(options.unseen or "").name
+        if twice := [name for name, n in Counter(names).items() if n > 1]:
+            raise UsageError(f"Two gold files are called {twice[0]}.", "Give each file a name of its own.")
+        if unseen and unseen not in names:
+            raise UsageError(
+                f"--unseen {options.unseen} is none of the gold files.", f"Name one of: {', '.join(options.gold)}."
+            )
         by_task = {task.name: examples(options.gold, task, options.column, english=options.encoder) for task in tasks}
         if min(len({e.project for e in held}) for held in by_task.values()) < FEWEST_PROJECTS:
             raise UsageError(
                 "The examples come from too few projects.", f"Label messages of at least {FEWEST_PROJECTS} projects."
             )
-        unseen = Path(options.unseen or "").name
         nets = fine_tuned(by_task, out, unseen) if options.encoder else None
         made = {task.name: trained(options.gold, task, by_task[task.name], nets, unseen) for task in tasks}
     except AgentSignalsError as problem:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from heapq import nsmallest
 from posixpath import splitext
 from textwrap import indent
@@ -301,6 +302,7 @@ WORK_CHARS, MOST_TESTS, MOST_NOTES = 16_000, 60, 20
 def _of_pass(view: SessionView, room: int, mask: Mask) -> Unit | NotAsked:
     """The run of a passed attempt. Where it does not fit by the shortest cut, in parts: notes on the first steps, and
     the last with all else."""
+    mask = cache(mask)  # every cut shows the same texts
     session, attempt, made = view.session, view.session.attempt, view.derived(audit)
     if attempt is None or made is None:
         return NotAsked(session.session_id, None, NOT_PASSED)
@@ -320,23 +322,30 @@ def _of_pass(view: SessionView, room: int, mask: Mask) -> Unit | NotAsked:
     ]
     notes += [f"could not be followed, or needs a look: {each}" for each in made.unseen]
     notes = notes[:MOST_NOTES] + ([f"[… {len(notes) - MOST_NOTES:,} more …]"] if len(notes) > MOST_NOTES else [])
-    work = "\n".join(map(_surviving, files)) or "No line of the agent's is known to survive."
-    above = [
-        ("task", shortened(mask(view.turns[0].text if view.turns else ""), MESSAGE_CHARS)),
-        ("what-judged", mask(judged)),
-        ("notes-of-a-program", mask("\n".join(notes) or "none")),
-        ("surviving-lines", shortened(mask(work), WORK_CHARS)),
+    work = [mask(_surviving(file)) for file in files]
+    whole = [
+        ("task", mask(view.turns[0].text if view.turns else ""), MESSAGE_CHARS),
+        ("what-judged", mask(judged), WORK_CHARS),
+        ("notes-of-a-program", mask("\n".join(notes) or "none"), WORK_CHARS),
+        ("surviving-lines", "\n".join(work) or "No line of the agent's is known to survive.", WORK_CHARS),
     ]
+    above = [(name, shortened(text, chars)) for name, text, chars in whole]
+    if tokens(sections(above)) > room // 2:  # the other half is for the steps
+        each = room // 2 // len(whole)
+        above = [
+            (name, shortened(text, min(chars, each * CHARS_A_TOKEN if text.isascii() else each)))
+            for name, text, chars in whole
+        ]
     left, before_last, name = room - tokens(sections(above)), list[str](), "steps"
     for of_call, of_result in CUTS:
         steps = steps_of(view, mask, of_call, of_result)
         if tokens("".join(steps)) <= left:
             break
     else:  # notes are made of the first parts, and need room beside the last
-        *before_last, last = segments([[step] for step in steps], max(left // 2, room // 4))
+        *before_last, last = segments([[step] for step in steps], left // 2)
         steps, name = [last], "last-steps"
     acts = [(call.seq, mask(_said_by(call))) for call in session.tool_calls]
-    acts += [(line.seq, mask(line.text)) for file in files for line in file.lines]
+    acts += [line for file, text in zip(files, work, strict=True) for line in _lines_shown(file, text)]
     return Unit(
         session_id=session.session_id,
         turn=None,
@@ -353,6 +362,20 @@ def _surviving(file: File) -> str:
     how += ", last written by a program, with a text that the trace may not show" if file.unknown_at is not None else ""
     rows = [f"- {line.text}" for line in file.removed] + [f"+ {line.text}" for line in file.lines]
     return "\n".join([f"{file.path} ({how})", *rows])
+
+
+def _lines_shown(file: File, text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file that `_surviving` shows, each with its event. A mask may make one line of several: it
+    has the event of the line before it."""
+    lines = [line.removeprefix("+ ") for line in text.split("\n") if line.startswith("+ ")]
+    if len(lines) == len(file.lines):
+        yield from zip((line.seq for line in file.lines), lines, strict=True)
+        return
+    seqs = {line.text: line.seq for line in reversed(file.lines)}
+    seq = file.lines[0].seq
+    for line in lines:
+        seq = seqs.get(line, seq)
+        yield seq, line
 
 
 def _said_by(call: ToolCall) -> str:

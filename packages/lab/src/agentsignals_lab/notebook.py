@@ -22,7 +22,7 @@ from agentsignals_lab.directions import Array, DirectionSet
 from agentsignals_lab.residual import load
 from agentsignals_lab.residual.interface import EVERYWHERE, Add, Loading, Message, Piece, Positions, Prompt
 from agentsignals_lab.residual.model import HookedModel
-from agentsignals_lab.statistics import p_random
+from agentsignals_lab.statistics import RANDOMS, p_random
 
 __all__ = [
     "Loading",
@@ -88,7 +88,7 @@ def dose_curve(  # noqa: PLR0913  (what a curve is of)
     outcome: Outcome,
     doses: Sequence[float] = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0),
     positions: Positions = EVERYWHERE,
-    randoms: int = 119,
+    randoms: int = RANDOMS,
 ) -> list[dict[str, float]]:
     """Steer along a direction at one layer: a row a dose (in median norms of the prompts' states), with the mean effect
     on the outcome, the same of random directions of equal length (mean and 95 % of them), and how many go as far."""

@@ -68,9 +68,13 @@ def p_random(effect: float, by_chance: Sequence[float]) -> float:
 FEWEST_RANDOMS = 100
 """Random directions that a judged cell is compared with at least: with fewer, p moves in steps of over a hundredth."""
 
+RANDOMS = 119
+"""Random directions that are taken where none are asked for: enough where six cells are judged together."""
+
 
 def enough(tests: int) -> int:
-    """The fewest random directions with which one of so many p can come down to the level, once adjusted (`holm`)."""
+    """The fewest random directions, and no fewer than `FEWEST_RANDOMS`, with which one of so many p can come down to
+    the level, once adjusted (`holm`)."""
     return max(FEWEST_RANDOMS, ceil(tests / LEVEL) - 1)
 
 

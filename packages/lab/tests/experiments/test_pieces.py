@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from agentsignals.errors import LabError
@@ -34,6 +36,7 @@ def test_a_setting_that_is_unknown_or_of_a_wrong_kind_is_refused() -> None:
         ("grid", {"places": ["sentences", "code"], "interventions": ["steer"]}, "run it by itself"),
         ("grid", {"places": ["generated"], "interventions": ["patch"]}, "leave it out"),
         ("directions", {"recipes": ["best"]}, "recipes takes published, grand_mean"),
+        ("grid", {"setting": {"taks": 5}}, "`taks`"),
         ("nothing", {}, "no experiment 'nothing'"),
     ):
         with pytest.raises(LabError) as refused:
@@ -52,6 +55,20 @@ def test_layer_and_dose_are_chosen_by_what_goes_beyond_chance_not_by_the_effect(
     upward = {(0, 1.0): 0.3, (2, 2.0): 0.6, (1, 1.0): 0.2}
     by_chance = {(0, 1.0): [0.0, 0.05], (2, 2.0): [0.1, 0.5], (1, 1.0): [-0.1, 0.0]}
     assert grid.most_specific(upward, by_chance) == (0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("does", "dose", "moved", "opposed"),
+    [("steer", 1.0, -1.0, 1.0), ("steer", -1.0, -1.0, 0.0), ("ablate", 1.0, -1.0, 0.0), ("patch", None, -1.0, 0.0)],
+)
+def test_what_is_opposed_moves_against_a_steering_dose_else_against_the_effect(
+    does: str, dose: float | None, moved: float, opposed: float
+) -> None:
+    scenes = [SimpleNamespace(task=SimpleNamespace(key=f"t{n}")) for n in range(4)]
+    ground = grid.Ground(SimpleNamespace(unit="nats"), grid.Config(), (0,), None, lambda: None)
+    half = grid.Half(scenes, {"read": np.zeros(4)})
+    found = ground.effect(grid.Cell(does, "calm", dose=dose), half, {"read": np.full(4, moved)})
+    assert found["read"].opposed == opposed
 
 
 def test_the_random_directions_of_experiments_are_the_controls_of_conditions() -> None:

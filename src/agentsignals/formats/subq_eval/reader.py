@@ -198,7 +198,8 @@ def _of_history(
             continue
         below = [root for root, run in trials.items() if run == run_id or (run is None and run_id in root.split("/"))]
         # Another person's run may have the same name: a history tells of those that lie with it.
-        below = [root for root in below if root.startswith(source.folder)] or below
+        here = source.folder and f"{source.folder}/"
+        below = [root for root in below if f"{root}/".startswith(here)] or below
         if not below and (len(rows) == 1 or run_id in source.folder.split("/")):
             below = [source.folder]
         elif not below and not trials:

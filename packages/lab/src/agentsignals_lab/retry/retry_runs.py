@@ -87,7 +87,7 @@ def _firsts(run: Run, conditions: Sequence[Condition]) -> dict[First, Generation
 
 
 def arrange(run: Run, tables: Sequence[tuple[str, type[Row]]], order: Sequence[tuple[object, ...]]) -> None:
-    """Rows come as episodes end, which no two runs do alike; they are settled by condition, task and sample."""
+    """Rows come as episodes end, which no two runs do alike; they are ordered by condition, task and sample."""
     places = {key: n for n, key in enumerate(order)}
     for name, kind in tables:
         run.table(name, kind).arrange(lambda row: places.get(row.key[: len(EPISODE_KEY)], len(places)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from itertools import product
+from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -39,8 +41,20 @@ class Table(Generic[R]):
         return key in self._keys
 
     def add(self, rows: Iterable[R]) -> None:
-        """Adds the rows whose key is new."""
-        new = [row for row in rows if row.key not in self._keys]
+        """Adds the rows whose key is new; of several with one key the first. LabError for a number that is not finite:
+        JSON has none."""
+        by_key: dict[tuple[object, ...], R] = {}
+        for row in rows:
+            if row.key not in self._keys:
+                by_key.setdefault(row.key, row)
+        new = list(by_key.values())
+        for row, name in product(new, new[0].__struct_fields__ if new else ()):
+            value = getattr(row, name)
+            if any(isinstance(x, float) and not isfinite(x) for x in (value if isinstance(value, tuple) else [value])):
+                raise LabError(
+                    f"{name} of the row {row.key} is {value}, which JSON does not have.",
+                    "Look whether a class has no text here, or the model's numbers overflow.",
+                )
         if not new:
             return
         self.rows += new
