@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 
 from agentsignals.redaction import Guard, Redactor, redacted
-from agentsignals.redaction.values import KnownSecrets, RandomValues, is_searched, without_pseudonyms
+from agentsignals.redaction.values import KnownSecrets, RandomValues, is_public_at, is_searched, without_pseudonyms
 from tests.quick import each_row
 
 TEXTS = tomllib.loads(Path(__file__).with_name("texts.toml").read_text("utf-8"))
@@ -221,3 +221,7 @@ def test_the_search_costs_the_same_for_one_and_two_thousand_secrets() -> None:
 
 def test_a_sign_without_a_name_is_no_option() -> None:
     assert redacted("curl -u bob:Secret99x -=x https://x.io") == "curl -u [login] -=x https://x.io"
+
+
+def test_an_empty_value_is_not_public() -> None:
+    assert not is_public_at("version 1.5", 8, 8)

@@ -75,7 +75,7 @@ _SHORT = names("p P w W a A x X k K N b s S y")
 _SURE_SHORT = names("p P w W pw N A hp rp")
 """Short options that carry a password in many commands, and those that hardly carry another thing that looks so."""
 _PROTOCOL = deferred_pattern(
-    r"(?i).*(?:sql|ldap|redis|mongo|maria|influx|cassandra|cql|neo4j|cypher|rabbit|mosquitto|mqtt|kafka|smb|ftp|ssh"
+    r"(?i).*(?:sql|ldap|redis|valkey|mongo|maria|influx|cassandra|cql|neo4j|cypher|rabbit|mosquitto|mqtt|kafka|smb|ftp|ssh"
     r"|rdp|vnc|telnet|imap|smtp|snmp|ipmi|http|curl|wget|zip|rar|7z|pdf|ssl|gpg|keytool|plink|scp|nuget|jenkins|db\w*\Z)"
 )
 """A program of a protocol, a database or archives: its short options may carry a password."""
@@ -84,6 +84,7 @@ _USER_WORDS = names("user auth creds credentials basic userpwd")
 _ARCHIVER = deferred_pattern(r"(?:\S*/)?(?:7z\w?|rar|zip)\Z")
 _LEAST_DIGITS = 8
 """A password of digits alone has so many, or it is a count."""
+_ONE_DIGIT = deferred_pattern(r"[a-z]{5,}\d")
 _PASSWORD_OF_DIGITS = deferred_pattern(r"\d{6,}\Z")
 """The same behind an option for one: a port is shorter."""
 _GIVES_LAST = deferred_pattern(r"(?i)(?:add|create)_user|(?:set|change)[_-]password|htpasswd")
@@ -202,6 +203,7 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
             else:
                 may_be = (
                     looks_typed(given)
+                    or (option == "a" and _ONE_DIGIT.fullmatch(given) is not None)
                     or (option in _SHORT and (is_rare_word(given) or _LONG_HEX.fullmatch(given) is not None))
                     or ((option in _USERS or option[-1:] in ("u", "U")) and _SIGNS.search(given, 1) is not None)
                 )
@@ -519,6 +521,7 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
     if role.is_protocol and not is_told:
         is_told = (is_sure or name == "k") and _PASSPHRASE.fullmatch(value) is not None
         is_told = is_told or (is_sure and _PASSWORD_OF_DIGITS.match(value) is not None)
+        is_told = is_told or (name == "a" and role.logs_in and _ONE_DIGIT.fullmatch(value) is not None)
     is_plain = (is_sure or role.is_protocol) and (is_rare_word(value) or _LONG_HEX.fullmatch(value) is not None)
     if is_told or ((looks_typed(value) or is_plain) if expects else is_sure and looks_drawn(value)):
         found[value] = None

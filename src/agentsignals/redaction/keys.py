@@ -28,6 +28,7 @@ from agentsignals.redaction.values import (
     is_public,
     is_public_at,
     is_random,
+    is_rare,
     is_rare_word,
     is_strong,
     is_variable,
@@ -488,10 +489,12 @@ _PIN = deferred_pattern(
 )
 _CODES = deferred_pattern(
     r"(?i:(?:backup|recovery|rescue|scratch)[ _-]?codes?)(?:[\"']?:?|[^:\n]{0,40}:)\s[\s*-]{0,8}"
-    r"(?P<value>(?:[\"']?(?:\d{4} \d{4}|(?![a-z]+-\d+\b)(?=[a-z-]*\d)[\w-]{6,20})[\"']?"
+    r"(?P<codes>(?:[\"']?(?:\d{4} \d{4}|(?=[a-z-]*\d)[\w-]{6,20})[\"']?"
     r"(?: \(\w{1,12}\))?[\s,*-]{0,6}){1,20})"
 )
 """Logins of point-to-point links, of FTP and of mail; codes for a lost device."""
+_NUMBERED_WORD = deferred_pattern(r"[\"']?(?P<word>[a-z]+)-\d+[\"'\s,*-]*")
+"""What stands alone where codes are listed: one of an everyday word is a part of a plan."""
 _CHARACTERS = deferred_pattern(r"[\"'](?P<typed>[^\"'\n]{6,200})[\"']\.toCharArray\(\)")
 """A password in Java, which is no String."""
 _IN_PATHS = frozenset(("hook", "reset", "invit", "activat", "confirm", "verif", "magic", "rtmp"))
@@ -619,6 +622,8 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
         for hit in tried if begins else pattern.finditer(text):
             group = hit.lastgroup or 0
             if group == "bare" and not _is_phrase(hit[group]):
+                continue
+            if group == "codes" and (one := _NUMBERED_WORD.fullmatch(hit[group])) and not is_rare(one["word"]):
                 continue
             is_typed = group == "typed" and (looks_typed(hit[group]) or is_rare_word(hit[group]))
             if is_typed or group not in ("given", "typed") or (group == "given" and looks_given(hit[group])):

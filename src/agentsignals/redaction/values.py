@@ -15,7 +15,7 @@ from base64 import b64encode
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache, lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -309,7 +309,7 @@ def looks_chosen(value: str) -> bool:
 
 _PARTS_OF = deferred_pattern(r"[A-Z]?[a-z]+|[A-Z]+")
 """The words that a name in camel case is made of."""
-_PARTICIPLE = deferred_pattern(r"[A-Z]?[a-z]{3,}(?:ed|able|ible|less|ized|ising|izing)")
+_PARTICIPLE = deferred_pattern(r"[A-Z]?[a-z]{3,}(?:(?P<told>i[sz]ing|ized)|ed|able|ible|less)")
 _WORDS_AND_NUMBER = deferred_pattern(r"[A-Za-z]{3,}(?:[._-][A-Za-z]+)*(?P<number>(?:[._-]?\d{1,4})?)")
 
 
@@ -326,7 +326,9 @@ def is_rare(value: str, least: int = 4) -> bool:
 
 def says_of_it(value: str) -> bool:
     """Return whether a word says of a password that it is wrong, required or changed, in any language of the table."""
-    return value.isalpha() and (value.lower().startswith(_SAYS) or _PARTICIPLE.fullmatch(value) is not None)
+    low, participle = value.lower(), _PARTICIPLE.fullmatch(value)
+    is_state = participle is not None and (participle["told"] is not None or low in common())
+    return value.isalpha() and (is_state or low.startswith(_SAYS))
 
 
 def is_rare_word(value: str) -> bool:
@@ -486,12 +488,17 @@ _PUBLIC_BEFORE = deferred_pattern(
 """Names of ids, of public keys, of classes of a page, and of pictures and fonts."""
 _PUBLIC_BEHIND = deferred_pattern(r"[\"']?\s(?:created|deleted|configured|unchanged|patched|not found)\b")
 _FILE_BEHIND = deferred_pattern(r" {1,2}\*?[\w./-]+\.\w{1,5}\s*(?:\n|\Z)")
-"""Of an object of a cluster what became of it, of a digest its file."""
+_OF_FILE = deferred_pattern(r"\([\w./-]+\.\w{1,5}\) = \Z")
+"""Of an object of a cluster what became of it, of a digest its file, behind it or before."""
 _IMPORTED = deferred_pattern(r"^\s*(?:from\s+[\w.]+\s+)?import\s[\w.,{}\s]*\Z|:\s\Z|\bclass\s(?:\w+\(_?)?\Z")
 _IDENTIFIER = deferred_pattern(r"[A-Za-z_]\w*(?:\.\w+)*")
 _RANGES = deferred_pattern(r"a-z|A-Z|0-9[\]a-z]")
 _CLASS_NAME = deferred_pattern(r"(?:[A-Z]+[a-z]*\d?){2,}")
 _PEM_CHARS = 8_000
+_PEM_BODY = deferred_pattern(
+    r"(?:[\s\"'+]|\\[nr])*+(?:[A-Za-z0-9+/]{16,}+={0,2}(?:[\s\"'+]|\\[nr])*+)++[A-Za-z0-9+/]*+={0,2}"
+)
+"""Lines of base64; the last may be short. Of words and of `NAME=VALUE` none is one."""
 
 
 def _is_pattern(value: str) -> bool:
@@ -500,28 +507,38 @@ def _is_pattern(value: str) -> bool:
 
 def is_public_at(text: str, start: int, end: int) -> bool:
     """Return whether a value is public by its form and what stands around it: a version, a digest, an id, a part of a
-    certificate."""
+    certificate. Behind a name of a password or a secret it is not public
+    by its form."""
     value, before = text[start:end], text[max(0, start - 80) : start]
-    if (value[-1] in "[(" and not _BLANK.search(value)) or ("-" in value and _is_pattern(value)):
-        return True
-    if _NUMBERED_THING.fullmatch(value) or _PUBLIC_BEFORE.search(before):
-        return True
-    if text[start - 1 : start] not in ("'", '"') and _IDENTIFIER.fullmatch(value) and not alternates(value):
-        if text[end : end + 1] in ("[", "(") and "_" in value:
+    if not value:
+        return False
+    line = before.rpartition("\n")[2]
+    names = _LETTERS_OF.findall(_OF_FILE.sub("", line).replace("_", ""))
+    kinds = {*map(names_a_secret, names[-3:])}
+    told = line.rstrip().endswith(" -p") or not kinds.isdisjoint(("password", "secret"))
+    told = told or ("token" in kinds and looks_drawn(value))
+    if not told:
+        if (value[-1] in "[(" and not _BLANK.search(value)) or ("-" in value and _is_pattern(value)):
             return True
-        if _CLASS_NAME.fullmatch(value) and _IMPORTED.search(before.rpartition("\n")[2]):
+        if _NUMBERED_THING.fullmatch(value) or _PUBLIC_BEFORE.search(before):
+            return True
+        if text[start - 1 : start] not in ("'", '"') and _IDENTIFIER.fullmatch(value) and not alternates(value):
+            if text[end : end + 1] in ("[", "(") and "_" in value:
+                return True
+            if _CLASS_NAME.fullmatch(value) and _IMPORTED.search(line):
+                return True
+        if _PUBLIC_BEHIND.match(text, end) and value.islower() and "-" in value:
             return True
     if len(value) in _DIGEST_CHARS and _LONG_HEX.fullmatch(value):
-        line = before.rpartition("\n")[2]
-        names = _LETTERS_OF.findall(line.replace("_", ""))
-        if not (names and names_a_secret(names[-1])) and (
+        pairs = map("_".join, pairwise(names))
+        if not (told or "login" in names or any(map(names_a_secret, chain(names, pairs)))) and (
             _OF_DIGESTS.search(line or before) or _FILE_BEHIND.match(text, end)
         ):
             return True
-    elif _PUBLIC_BEHIND.match(text, end) and value.islower() and "-" in value:
-        return True
     begins = text.rfind("-----BEGIN ", max(0, start - _PEM_CHARS), start)
-    return begins >= 0 and "PRIVATE" not in text[begins : begins + 40] and text.find("-----END", begins, start) < 0
+    head = text.find("-----", begins + 11, begins + 60) if begins >= 0 else -1
+    is_private = "PRIVATE" in text[begins : begins + 40]
+    return head >= 0 and not is_private and _PEM_BODY.fullmatch(text, head + 5, end) is not None
 
 
 # -- random values that nobody named -----------------------------------------------------------------------------------
@@ -647,7 +664,7 @@ def named(name: str) -> Word | None:
 
 def speaks_of_other(name: str) -> bool:
     """Return whether a name is of a count, a limit, a path or the like."""
-    other = _OTHER if named(name) != "password" else _OTHER - _OF_TOKENS
+    other = _OTHER if named(name) not in ("password", "secret") else _OTHER - _OF_TOKENS
     return any(part.lower() in other for part in _PARTS.findall(name))
 
 
