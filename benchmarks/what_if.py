@@ -21,6 +21,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from agentsignals.ingest import pipeline
+from agentsignals.questions.ranking import sql_text
 from agentsignals.questions.what_if import CONTEXT_TOKENS, EXPIRED, SUMMARY_TOKENS, SURVIVED, what_if
 from agentsignals.stats.intervals import wilson
 from agentsignals.store import Store
@@ -107,7 +108,7 @@ def _one_hour(calls: list[Call]) -> float | None:
             spared = dear._replace(
                 hour=written - of_written, fresh=call.fresh - (lost - of_written), read=call.read + lost
             )
-        cost += dear.usd() + SURVIVED[1] * (spared.usd() - dear.usd())
+        cost += dear.usd() + SURVIVED.share * (spared.usd() - dear.usd())
         before, since, long = call.size, call.at, long or bool(call.hour)
     return cost
 
@@ -121,7 +122,7 @@ def _five_minutes(calls: list[Call]) -> float | None:
         cheap = before = call._replace(minutes=call.minutes + call.hour, hour=0)
         if long and 300 < pause <= 3600:
             cheap = cheap._replace(minutes=cheap.minutes + cheap.read, read=0)
-            cost += EXPIRED[1] * (cheap.usd() - before.usd()) + before.usd()
+            cost += EXPIRED.share * (cheap.usd() - before.usd()) + before.usd()
         else:
             cost += cheap.usd()
         since, long = call.at, long or bool(call.hour)
@@ -236,7 +237,8 @@ def changes(store: Store) -> None:
     for row in asked("SELECT session_id, seq FROM events WHERE kind = 'compaction' AND thread = 'main'"):
         of = asked(
             "SELECT input_tokens + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0) AS size,"
-            f" seq > {row['seq']} AS after FROM steps WHERE session_id = '{row['session_id']}' AND thread = 'main'"
+            f" seq > {row['seq']} AS after FROM steps WHERE session_id = {sql_text(row['session_id'])}"
+            " AND thread = 'main'"
             " AND input_tokens IS NOT NULL ORDER BY step"
         )
         sizes = {
@@ -253,12 +255,13 @@ def changes(store: Store) -> None:
         for old, new in pairwise(models):
             before, after = ([row for row in of if row["model"] == model] for model in (old, new))
             store.only = {row["session_id"]: "product" for row in before}
-            then = next((s for s in what_if(store, model=new, work="all").scenarios if s.id == "model"), None)
+            made = what_if(store, model=new, work="all")
             store.only = None
+            then = next((s for s in made.scenarios if s.id == "model"), None)
             if then is None:
                 continue
             now = sum(row["usd"] for row in before)
-            expected = then.cost_usd / now * now / sum(row["n_prompts"] for row in before)
+            expected = then.cost_usd / made.cost_usd * now / sum(row["n_prompts"] for row in before)
             real = sum(row["usd"] for row in after) / sum(row["n_prompts"] for row in after)
             print(
                 f"{Path(place).name}: {old} ({len(before)} sessions) to {new} ({len(after)}): expected"

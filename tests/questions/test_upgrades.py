@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
 from math import exp, log
 from pathlib import Path
@@ -22,7 +25,9 @@ from agentsignals.questions.ranking import Bounds, ranked_answers
 from agentsignals.questions.studies import study
 from agentsignals.questions.upgrades import Change, MeasuredSession, Value, compared
 from agentsignals.store import Store
+from agentsignals.store.index import INDEX_FILE
 from agentsignals.store.query import rows
+from agentsignals.ui.document import sure_of
 from tests.build import event, say, session, user
 from tests.claude import Log
 from tests.planted_stores import ordinary
@@ -147,6 +152,14 @@ def test_versions_of_few_sessions_are_taken_together_in_the_order_of_their_numbe
     assert starts == {"2.1.10": (("2.1.11",), "2.1.9", 23), "2.1.12": ((), "2.1.11", 33)}, "2.1.8 is before"
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [("9fc", "1ab"), ("build 7", "2.0"), ("1.0-f00d9", "1.0-f00d1"), ("v1.9.0", "v1.10.0+9fc")]
+)
+def test_versions_that_are_no_numbers_are_in_the_order_of_time(old: str, new: str) -> None:
+    history = sessions(60, step, version=lambda at: old if at < 30 else new)
+    assert (of(history).name, of(history).former) == (new, old)
+
+
 def test_of_versions_taken_together_the_one_with_the_change_is_said() -> None:
     names = ["1.1"] * 24 + ["1.2"] * 6 + ["1.3"] * 30  # 1.2 has too few sessions and is taken together with 1.3
     history = sessions(60, step, version=names.__getitem__)
@@ -182,6 +195,8 @@ def test_amounts_are_compared_as_ratios() -> None:
     low, high = change.interval or (0.0, 0.0)
     assert change.after / change.before == pytest.approx(2, rel=0.02) and low < 2 < high  # type: ignore[operator]
     assert change.is_said and change.excess == pytest.approx(30 * 2 * exp(0.2), rel=0.02)
+    answer = upgrade_answer(change)
+    assert "times as much (95%)" in answer.details and sure_of(answer).count("·") == 1, "no interval of another figure"
 
 
 # -- what is measured, from a store
@@ -242,10 +257,12 @@ def test_the_finding_names_the_version_and_both_shares(planted: Store, capsys: p
     named = ("--store", planted.folder)
     out = " ".join(printed(capsys, "findings", "upgrade", *named).split())
     assert "Since claude-code 2.1.31 (2" in out and " of tool calls fail, compared with " in out
+    assert " confidence · difference " in out
     assert "If the work is alike, try 2.1.30 again." in out and "2.1.31 (2" in out and " pi " not in out
     document = printed_json(capsys, "findings", "upgrade", *named)
     (answer,) = document["answers"]
     assert answer["q"] <= 0.05 and answer["p"] is None
+    assert answer["caveat"].startswith("The change began that day. The new version may not be its cause. ")
     evidence = printed_json(capsys, "findings", answer["id"], *named)["evidence"]
     assert {row["agent_version"] for row in evidence} == {"2.1.30", "2.1.31"} and len(evidence) == answer["n"]
 
@@ -270,6 +287,9 @@ def test_the_study_lists_every_comparison_and_why_others_are_missing(planted: St
     one = study("upgrades")
     outcome = one.run(Reader(planted, [one]).inputs(one))
     (table,) = outcome.tables
+    ((timed,),) = rows(planted, "SELECT count(*) FROM sessions WHERE started_at IS NOT NULL")[1]
+    assert [finding.n for finding in outcome.findings] == [timed, timed]
+    assert outcome.findings[1].value < timed  # type: ignore[operator]
     assert (
         table.rows[0][0] == "2.1.31"
         and table.rows[0][-1] == "changed"
@@ -292,3 +312,9 @@ def test_watch_says_what_changed_with_the_agents_version(
     assert printed_json(capsys, "watch", tmp_path, "--store", planted.folder)["changed"]
     assert printed_json(capsys, "watch", tmp_path, "--store", tmp_path / "none")["changed"] == []
     assert main(["watch", str(tmp_path), "--once", "--store", str(tmp_path / "none")]) == 0
+    assert capsys.readouterr().err == ""
+    shutil.copytree(planted.folder, tmp_path / "newer")
+    with closing(sqlite3.connect(tmp_path / "newer" / INDEX_FILE)) as database:
+        database.execute("PRAGMA user_version = 99")
+    assert main(["watch", str(tmp_path), "--once", "--store", str(tmp_path / "newer")]) == 0
+    assert "What changed with the agent's versions is not shown" in capsys.readouterr().err

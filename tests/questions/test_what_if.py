@@ -3,10 +3,13 @@ Opus 4.6 5 in, 25 out, 0.5 read, 6.25 written for minutes, 10 for an hour; Haiku
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from benchmarks.what_if import changes
 
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
@@ -15,7 +18,9 @@ from agentsignals.questions import what_if as module
 from agentsignals.questions.what_if import Scenario, WhatIf, what_if
 from agentsignals.store import Store
 from agentsignals.store.query import rows
+from tests.build import say, session, user
 from tests.claude import Log
+from tests.questions.stores import store_of
 from tests.verbs import printed, printed_json
 
 OPUS, HAIKU = "claude-opus-4-6", "claude-haiku-4-5"
@@ -73,10 +78,11 @@ def test_an_hour_is_paid_at_each_write_and_spares_the_writes_after_pauses(made: 
     other = (30 * 5 + 300 * 25) / M + EDIT - 40 * 6.25 / M
     worst = other + (82_000 * 10 + 41_000 * 0.5) / M + 40 * 10 / M
     best = other + (41_990 * 10 + 81_010 * 0.5) / M + 40 * 10 / M  # 10 of input were lost, too
-    low_kept, kept = module.SURVIVED
+    low_kept, kept = module.SURVIVED.low, module.SURVIVED.share
     assert got.cost_usd == pytest.approx(worst + kept * (best - worst), abs=1e-12)
     assert (got.low_usd, got.high_usd) == pytest.approx((best, worst + low_kept * (best - worst)), abs=1e-12)
-    assert "1 pause of 5 min to 1 h" in got.exact
+    assert "1 pause of 5 min to 1 h" in got.exact and "of such pauses keep the cache" in got.assumed
+    assert scenario(what_if(made(PAUSED[:1])), "one-hour-cache").assumed == "", "without a pause nothing is assumed"
 
 
 @pytest.mark.parametrize(("seconds", "is_spared"), [(290, False), (310, True), (3590, True), (3700, False)])
@@ -93,7 +99,7 @@ def test_minutes_are_cheaper_at_each_write_and_dearer_after_pauses(made: Callabl
     other = 20 * 5 / M + 200 * 25 / M + EDIT
     kept = other + (41_000 * 6.25 + 40_000 * 0.5) / M
     lost = other + 81_000 * 6.25 / M
-    low, point = module.EXPIRED
+    low, point = module.EXPIRED.low, module.EXPIRED.share
     assert got.cost_usd == pytest.approx(kept + point * (lost - kept), abs=1e-12)
     assert (got.low_usd, got.high_usd) == pytest.approx((kept + low * (lost - kept), lost), abs=1e-12)
     assert "one-hour-cache" in what_if(store).not_asked or scenario(what_if(store), "one-hour-cache").calls == 1
@@ -116,6 +122,11 @@ def test_work_chooses_the_calls(made: Callable[..., Store], tmp_path: Path) -> N
     assert "model" in what_if(store, model=HAIKU).not_asked, "its one session has an edit"
     assert "subagents-model" in what_if(store, subagents=HAIKU).not_asked
     assert scenario(what_if(store, model=HAIKU, work="all"), "model").calls == 2
+    same = what_if(store, work="subagents")
+    assert "subagents-model" in same.not_asked and "model" not in same.not_asked, "one scenario is shown once"
+    assert "model" in what_if(store, work="subagents", model=HAIKU).not_asked
+    used = what_if(made([(1, 10, 100, 0, 40_000)], edits=False), work="all").not_asked["model"]
+    assert used == "every call already uses the cheapest model; choose another with --to MODEL"
 
 
 def test_the_cheapest_model_of_the_same_agent_is_the_default(made: Callable[..., Store], tmp_path: Path) -> None:
@@ -157,12 +168,76 @@ def test_a_thread_that_starts_with_half_of_the_limit_is_left_as_it_is(made: Call
     assert scenario(what_if(store, context_tokens=77_000), "context-limit").calls == 2
 
 
-def test_a_plan_costs_each_calendar_month(made: Callable[..., Store]) -> None:
-    store = made([(1, 10, 100, 0, 40_000)], [(86_400 * 40, 10, 100, 0, 40_000)])
-    assert "subscription" in what_if(store).not_asked
-    got = scenario(what_if(store, subscription=20), "subscription")
-    ((months,),) = rows(store, "SELECT count(DISTINCT month(started_at)) FROM sessions")[1]
-    assert got.cost_usd == 20 * months == got.low_usd == got.high_usd
+@pytest.fixture
+def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Etc/GMT-1")  # an hour before UTC
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("starts", "months", "days"),
+    [
+        (("2026-02-28T23:30:00Z", "2026-03-02T09:00:00Z"), 1, ("2026-03-01", "2026-03-02")),
+        (("2026-03-31T22:30:00Z", "2026-03-31T23:30:00Z"), 2, ("2026-03-31", "2026-04-01")),
+        (("2025-11-05T09:00:00Z", "2026-04-02T09:00:00Z"), 6, ("2025-11-05", "2026-04-02")),
+    ],
+)
+@pytest.mark.usefixtures("zone")
+def test_a_plan_costs_each_local_month_from_the_first_session_to_the_last(
+    tmp_path: Path, starts: tuple[str, str], months: int, days: tuple[str, str]
+) -> None:
+    made = []
+    for at, day in enumerate(starts):
+        one = session(user("mend it"), say("done"), session_id=f"s{at}")
+        one.started_at = round(datetime.fromisoformat(day).timestamp() * 1e6)
+        made.append(one)
+    result = what_if(store_of(tmp_path, *made), subscription=20)
+    got = scenario(result, "subscription")
+    assert got.cost_usd == 20 * months == got.low_usd == got.high_usd and "a part of a month" in got.assumed
+    assert got.name == "a plan at $20.00 a month" and (result.first, result.last) == days
+    assert "subscription" in what_if(store_of(tmp_path, *made)).not_asked
+
+
+def test_a_plan_has_an_exact_price_where_the_calls_have_a_least_one(
+    made: Callable[..., Store], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made([(1, 10, 100, 0, 40_000)])  # output is logged in mid-stream
+    out = printed(capsys, "what-if", "--subscription", "200", "--store", tmp_path / "store")
+    assert ": >= $" in out.partition("\n")[0]
+    (row,) = (line for line in out.split("\n") if "a plan at $200.00" in line)
+    assert ">=" not in row and "<= +" in row
+
+
+def test_what_a_change_of_model_really_cost_is_without_subagents(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spent = {"input_tokens": 1000, "output_tokens": 100}
+    made = []
+    for at, model in enumerate(["claude-opus-4-5"] * 5 + [HAIKU] * 5):
+        parts = [user("mend it"), say("done", model=model, **spent)]
+        if at < 5:
+            parts.append(say("looked", thread="a", model=model, **spent))
+        one = session(*parts, session_id=f"s{at}", cwd="/work/shop")
+        one.started_at = round(datetime(2026, 3, 1 + at, tzinfo=UTC).timestamp() * 1e6)
+        made.append(one)
+    changes(store_of(tmp_path, *made))
+    assert f"claude-opus-4-5 (5 sessions) to {HAIKU} (5): expected $0.002 a prompt, cost $0.002: 1.00 times" in (
+        capsys.readouterr().out
+    )
+
+
+def test_the_page_has_the_measured_figures() -> None:
+    page = " ".join((Path(__file__).parents[2] / "docs/what-if.md").read_text("utf-8").split())
+    low, high = module.SAME_TOKENS
+    for seen in (module.SURVIVED, module.EXPIRED):
+        assert f"| {seen.k} of {seen.n} pauses ({100 * seen.low:.0f} to " in page
+        assert f"| {100 * seen.low:.0f} % and all of the pauses " in page
+    assert f"{low:g} and {high:g} times the cost of the same tokens" in page and f"a prompt cost {low:g}, " in page
+    assert f" and {high:g} times what was expected" in page
+    assert all(f"{tokens:,} tokens" in page for tokens in module.SUMMARY_TOKENS)
 
 
 def test_a_change_of_nothing_costs_what_the_sessions_cost(made: Callable[..., Store]) -> None:

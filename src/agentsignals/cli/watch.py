@@ -72,7 +72,9 @@ def _at_work(specs: list[str]) -> tuple[RawFile, Session]:
 
 def _upgrades(folder: str | None) -> dict[str, list[str]]:
     """Return what changed with a version or model, by agent, from the findings that the store keeps; nothing without a
-    store."""
+    store, or with one that can't be read."""
+    from agentsignals.cli.output import tell
+    from agentsignals.errors import StoreError
     from agentsignals.questions.ranking import decode_findings
     from agentsignals.store import Store, resolve_folder, sidecars
     from agentsignals.store.index import INDEX_FILE
@@ -80,7 +82,11 @@ def _upgrades(folder: str | None) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     if not (resolve_folder(folder) / INDEX_FILE).exists():
         return found
-    kept = decode_findings(sidecars.read_cache(Store(folder), "product"))
+    try:
+        kept = decode_findings(sidecars.read_cache(Store(folder), "product"))
+    except StoreError as problem:
+        tell(f"What changed with the agent's versions is not shown: {problem.message}", problem.hint)
+        return found
     for answer in kept.answers if kept is not None else ():
         topic, _, rest = answer.about.partition(".")
         if topic == "upgrade":

@@ -54,7 +54,8 @@ def _text(made: WhatIf, folder: str | None) -> str:
         (
             number,
             printable(scenario.name),
-            formatted(scenario.cost_usd, "usd", made.at_least),
+            formatted(scenario.cost_usd, "usd", made.at_least and scenario.id != "subscription"),
+            f"{'<= ' if made.at_least and scenario.id == 'subscription' else ''}"
             f"{scenario.cost_usd / made.cost_usd - 1:+.0%}",
             interval(scenario.low_usd, scenario.high_usd, lambda usd: formatted(usd, "usd")),
         )
@@ -67,12 +68,16 @@ def _text(made: WhatIf, folder: str | None) -> str:
     if made.unpriced:
         lines.append(f"{times(made.unpriced, 'call')} without a price are in no figure.")
     if made.recorded:
-        lines.append(f"Of {times(made.recorded, 'call')} the agent recorded the cost, which changes as list prices do.")
+        lines.append(
+            f"The agent recorded the cost of {times(made.recorded, 'call')}. It is scaled in proportion to list prices."
+        )
     return "\n".join(lines)
 
 
 def _below(number: int, scenario: Scenario, named: str) -> list[str]:
-    lines = [f"{number}. Exact: {scenario.exact}.", f"   Assumed: {scenario.assumed}."]
+    lines = [f"{number}. Exact: {scenario.exact}."]
+    if scenario.assumed:
+        lines.append(f"   Assumed: {scenario.assumed}.")
     if scenario.break_even is not None:
         lines.append(
             f"   {times(scenario.calls, 'call')} that cost {formatted(scenario.calls_usd, 'usd')}."

@@ -71,7 +71,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     saves: float | None = None
     """Most that the advice could save, in `unit` of `size`; None if that was not counted."""
     interval: Interval | None = None
-    """95 % interval of the figure in `sentence`."""
+    """95 % interval of the share in `sentence`, or of the difference of two; None where that is a ratio."""
     p: float | None = None
     """One-sided p value. None for a plain count over the whole store, and where the question gives q."""
     validity: float = 1.0

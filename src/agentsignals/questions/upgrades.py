@@ -39,7 +39,8 @@ CLEARLY = 7.35
 that was searched for (Hansen 2000)."""
 Axis = Literal["version", "model"]
 _TOO_FEW = "too few sessions on both sides that are alike"
-_NUMBERS = re.compile(r"\d+")
+_NUMBERED = re.compile(r"v?(\d+(?:\.\d+)+)(?:[-+.].*)?")
+"""A version that is a number, and not a hash or a name."""
 
 
 class Metric(NamedTuple):
@@ -138,7 +139,11 @@ def changes(inputs: Inputs) -> list[Change]:
 def compared(sessions: Sequence[MeasuredSession]) -> list[Change]:
     """Return every comparison of these sessions, with one error rate over all."""
     totals = {
-        metric.name: fsum(_amount(metric, of.values[metric.name]) for of in sessions if metric.name in of.values)
+        metric.name: fsum(
+            (held.value if metric.is_share else exp(held.value)) * held.n
+            for of in sessions
+            if (held := of.values.get(metric.name)) is not None
+        )
         for metric in METRICS
     }
     made: list[Change] = []
@@ -207,10 +212,6 @@ def _is_same(one: Change, other: Change) -> bool:
     )
 
 
-def _amount(metric: Metric, value: Value) -> float:
-    return value.value * value.n if metric.is_share else exp(value.value) * value.n
-
-
 def measured(inputs: Inputs) -> list[MeasuredSession]:
     """Return the sessions with a time and a version or model, with their measures."""
     calls = {row["session_id"]: row for row in inputs.many["calls"]}
@@ -267,15 +268,19 @@ def _versions(series: Sequence[MeasuredSession]) -> Iterator[_Sides]:
     """Yield the changes of an agent's version, each with the nearest sessions of former versions and of it and later
     ones. `series`: an agent's sessions in order of time.
 
-    Versions are in the order of their numbers, so an old one on a second machine is before. A version of too few
-    sessions is taken together with those after it.
+    Versions that are numbers are in their order, so an old one on a second machine is before; others in order of time.
+    A version of too few sessions is taken together with those after it.
     """
     held = [s for s in series if s.version]
     order: dict[str, Any] = {}
     for session in held:
         order.setdefault(session.version or "", len(order))
-    if all(map(_NUMBERS.search, order)):
-        order = {name: tuple(map(int, _NUMBERS.findall(name))) for name in order}
+    numbers = [found[1] for name in order if (found := _NUMBERED.fullmatch(name))]
+    if len(numbers) == len(order):  # equal numbers in order of time
+        order = {
+            name: (tuple(map(int, number.split("."))), at)
+            for (name, at), number in zip(order.items(), numbers, strict=True)
+        }
     held.sort(key=lambda s: (order[s.version or ""], s.started, s.id))
     starts = [0]
     for at in range(FEWEST, len(held) - FEWEST + 1):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from heapq import nlargest
 from itertools import groupby
 from math import fsum
@@ -19,9 +20,9 @@ from msgspec.structs import replace
 from agentsignals.errors import UsageError
 from agentsignals.model import NO_SUBAGENT, Session, Step, prices
 from agentsignals.model.registry import did_you_mean
-from agentsignals.questions.question import cut, times
+from agentsignals.questions.question import cut, formatted, times
 from agentsignals.questions.sql import IS_SUBAGENTS
-from agentsignals.stats.intervals import median
+from agentsignals.stats.intervals import median, wilson
 from agentsignals.store import Store
 from agentsignals.views.usage import LIFETIME_S, LONG_LIFETIME_S, SHRUNK
 
@@ -29,10 +30,28 @@ Work = Literal["all", "subagents", "no-edits"]
 """Kinds of work: every call, those of subagents, or those of sessions that changed no file."""
 SUMMARY_TOKENS = (3_200, 19_200)
 """What seven logged compactions left in a context beyond its start: the median, and the most."""
-SURVIVED = (0.86, 55 / 58)
-"""Share of pauses of five minutes to an hour that one-hour caches survived: low end of its interval, and share."""
-EXPIRED = (0.85, 34 / 35)
-"""The same of five-minute caches that did not survive."""
+
+
+class Pauses(NamedTuple):
+    """Logged pauses of five minutes to an hour of which something holds."""
+
+    k: int
+    n: int
+
+    @property
+    def share(self) -> float:
+        return self.k / self.n
+
+    @property
+    def low(self) -> float:
+        """The low end of the share's interval."""
+        return (wilson(self.k, self.n) or (0.0, 1.0))[0]
+
+
+SURVIVED = Pauses(55, 58)
+"""One-hour caches survived them."""
+EXPIRED = Pauses(34, 35)
+"""Five-minute caches did not."""
 SAME_TOKENS = (0.71, 2.35)
 """Cost of a prompt after five real changes of model, as a multiple of what the same tokens would have cost."""
 CONTEXT_TOKENS, FEWEST_CONTEXT_TOKENS = 100_000, 40_000
@@ -80,6 +99,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """With another model: how many times as many tokens would cost what the calls cost."""
     exact: str
     assumed: str
+    """Empty where nothing is assumed."""
     unpriced: int = 0
     """Calls that it would change but that have no list price then; they keep their cost."""
     largest: list[Moved]
@@ -91,7 +111,7 @@ class WhatIf(Struct, frozen=True, kw_only=True):
 
     first: str
     last: str
-    """Days of its first and last session."""
+    """Local days of its first and last session."""
     sessions: int
     calls: int
     unpriced: int
@@ -209,18 +229,25 @@ def what_if(  # noqa: PLR0913  (the options of the verb)
             near = did_you_mean(name, prices.table().models)
             raise UsageError(f"No list price of the model {name!r} is known.", near or "Add it to prices.toml.")
     names, values = rows(store, _CALLS, context)
-    every = [_call(dict(zip(names, row, strict=True))) for row in values]
-    started = [call.of["started_at"] for call in every if call.of["started_at"] is not None]
+    every: list[_Call] = []
+    for value in values:
+        row = dict(zip(names, value, strict=True))
+        of = {name: row.pop(name) for name in _OF_SESSION}
+        every.append(_Call(Step(**row), of))
+    started = [
+        call.of["started_at"].replace(tzinfo=UTC).astimezone() for call in every if call.of["started_at"] is not None
+    ]
     ledger = _Ledger([call for call in every if call.step.cost_usd is not None])
     made: list[Scenario] = []
     not_asked: dict[str, str] = {}
+    is_one = work == "subagents" and model == subagents
     for scenario in (
         _one_hour(ledger),
         _five_minutes(ledger),
         _other_model(ledger, "subagents", subagents, "subagents-model"),
-        _other_model(ledger, work, model, "model"),
+        *(() if is_one else (_other_model(ledger, work, model, "model"),)),
         _context_limit(ledger, context_tokens),
-        _subscription(ledger, subscription, {f"{at:%Y-%m}" for at in started}),
+        _subscription(ledger, subscription, started),
     ):
         if isinstance(scenario, Scenario):
             made.append(scenario)
@@ -238,11 +265,6 @@ def what_if(  # noqa: PLR0913  (the options of the verb)
         scenarios=made,
         not_asked=not_asked,
     )
-
-
-def _call(row: dict[str, Any]) -> _Call:
-    of = {name: row.pop(name) for name in _OF_SESSION}
-    return _Call(Step(**row), of)
 
 
 def _list_prices(steps: Sequence[Step]) -> list[float | None]:
@@ -289,7 +311,7 @@ def _one_hour(ledger: _Ledger) -> Scenario | dict[str, str]:
     return ledger.scenario(
         "one-hour-cache", "a one-hour cache", then, ends, unpriced=unpriced,
         exact=f"prices and tokens of the writes; {times(pauses, 'pause')} of 5 min to 1 h that lost a cache",
-        assumed=f"{SURVIVED[1]:.0%} of such pauses keep the cache (bounds: {SURVIVED[0]:.0%} and all)",
+        assumed=_of_pauses(pauses, SURVIVED, "keep"),
     )  # fmt: skip
 
 
@@ -319,21 +341,24 @@ def _five_minutes(ledger: _Ledger) -> Scenario | dict[str, str]:
     return ledger.scenario(
         "five-minute-cache", "a five-minute cache", then, ends, unpriced=unpriced,
         exact=f"prices and tokens of the writes; {times(pauses, 'pause')} of 5 min to 1 h after which a cache was read",
-        assumed=f"{EXPIRED[1]:.0%} of such pauses lose the cache (bounds: {EXPIRED[0]:.0%} and all)",
+        assumed=_of_pauses(pauses, EXPIRED, "lose"),
     )  # fmt: skip
 
 
 def _between(
-    ledger: _Ledger, none: Mapping[int, float], every: Mapping[int, float], shares: tuple[float, float]
+    ledger: _Ledger, none: Mapping[int, float], every: Mapping[int, float], seen: Pauses
 ) -> tuple[dict[int, float], tuple[float, float]]:
     """Return the calls' costs where a share of the pauses changes, and the totals of the bounds: the lower share, and
     all of them."""
-    low, point = shares
 
     def at(share: float) -> dict[int, float]:
         return {n: usd + share * (every.get(n, usd) - usd) for n, usd in none.items()}
 
-    return at(point), (ledger.total_with(at(low)), ledger.total_with(at(1.0)))
+    return at(seen.share), (ledger.total_with(at(seen.low)), ledger.total_with(at(1.0)))
+
+
+def _of_pauses(pauses: int, seen: Pauses, do: str) -> str:
+    return f"{seen.share:.0%} of such pauses {do} the cache (bounds: {seen.low:.0%} and all)" if pauses else ""
 
 
 def _other_model(ledger: _Ledger, work: Work, model: str | None, id: str) -> Scenario | dict[str, str]:  # noqa: A002  (the scenario's field)
@@ -348,7 +373,9 @@ def _other_model(ledger: _Ledger, work: Work, model: str | None, id: str) -> Sce
         if name is not None and name != call.step.model:
             changed[n] = _with_model(call.step, name)
     if not changed:
-        return {id: f"{words} used the cheapest model already; name another one"}
+        used = model or "the cheapest model"
+        option = "--to" if id == "model" else "--subagents"
+        return {id: f"{words} already {'uses' if work == 'all' else 'use'} {used}; choose another with {option} MODEL"}
     then, unpriced = ledger.then(changed)
     before, after = fsum(ledger.usd[n] for n in then), fsum(then.values())
     rest = ledger.total - before
@@ -463,12 +490,16 @@ def _shortened(step: Step, tokens: int, anew: int) -> Step:
     )  # fmt: skip
 
 
-def _subscription(ledger: _Ledger, usd: float | None, months: set[str]) -> Scenario | dict[str, str]:
+def _subscription(ledger: _Ledger, usd: float | None, started: Sequence[datetime]) -> Scenario | dict[str, str]:
     if usd is None:
         return {"subscription": "--subscription USD compares with a plan's monthly price"}
-    cost = usd * len(months)
+    first, last = (min(started), max(started)) if started else (None, None)
+    months = 12 * (last.year - first.year) + last.month - first.month + 1 if first and last else 0
+    cost = usd * months
+    name = f"a plan at {formatted(usd, 'usd')} a month"
     return Scenario(
-        id="subscription", name=f"a plan at ${usd:g} a month", cost_usd=cost, low_usd=cost, high_usd=cost,
+        id="subscription", name=name, cost_usd=cost, low_usd=cost, high_usd=cost,
         calls=len(ledger.calls), calls_usd=ledger.total, largest=[],
-        exact=f"{times(len(months), 'calendar month')} at that price", assumed="all calls fit into the plan's limits",
+        exact=f"{times(months, 'calendar month')} at that price",
+        assumed="all calls fit into the plan's limits; a part of a month is paid as a whole one",
     )  # fmt: skip

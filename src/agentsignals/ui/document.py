@@ -333,7 +333,8 @@ def sure_of(answer: Answer) -> str:
     word = next(word for least, word in _CONFIDENCE if answer.sureness >= least)
     low, high = answer.interval or (None, None)
     is_paired = answer.unit == "tasks"
-    gap = "difference " if answer.interval and (is_paired or answer.unit.endswith(MORE)) else ""
+    is_gap = is_paired or answer.unit.endswith(MORE) or answer.about.startswith("upgrade.")
+    gap = "difference " if answer.interval and is_gap else ""
     counted = times(answer.n, "task" if is_paired else "session")
     parts = (f"{word} confidence", gap + interval(low, high, "{:.1%}"), counted)
     return " · ".join(filter(None, parts))

@@ -52,7 +52,7 @@ def answer_of(change: Change) -> Answer:
         size=abs(change.excess),
         unit=metric.unit,
         share=change.share if change.is_said else 0.0,
-        interval=(low, high) if metric.is_share else (low - 1, high - 1),
+        interval=(low, high) if metric.is_share else None,
         q=change.q,
         n=change.n_before + change.n_after,
         cause=with_source_lines(_OF_SESSIONS.format(among=among)),
@@ -61,8 +61,8 @@ def answer_of(change: Change) -> Answer:
         if is_worse
         else "",
         saves=None if is_worse else 0.0,
-        caveat="A change on that day, not surely by the new version: your work may have changed with it. Sessions of"
-        " one project and day count as alike.",
+        caveat=f"The change began that day. The new {change.axis} may not be its cause. Sessions of one project and day"
+        " count as alike.",
         by_session=dict.fromkeys(change.sessions_after, 1.0),
     )
 

@@ -22,6 +22,7 @@ def upgrades_study(inputs: Inputs) -> Outcome:
     said = [change for change in made if change.is_said]
     reasons = Counter(change.absent for change in changes if change.absent)
     silent = listing({safe_name(row["agent"]): row["n"] for row in inputs.rows["silent"]})
+    timed = sum(row["started_at"] is not None for row in inputs.rows["sessions"])
     note = (
         "Sessions are compared within projects, with or without edits alike, and at a change of version with one model."
     )
@@ -30,7 +31,7 @@ def upgrades_study(inputs: Inputs) -> Outcome:
     if silent:
         note += f" Sessions whose log has no version: {silent}."
     return Outcome(
-        findings=[_sessions("upgrades.compared", made), _sessions("upgrades.changed", said)],
+        findings=[_sessions("upgrades.compared", made, timed), _sessions("upgrades.changed", said, timed)],
         tables=[
             table(
                 "upgrades.changes",
@@ -43,10 +44,10 @@ def upgrades_study(inputs: Inputs) -> Outcome:
     )
 
 
-def _sessions(id: str, changes: Sequence[Change]) -> Finding:  # noqa: A002  (the finding's field)
-    """Return how many sessions these changes compare."""
+def _sessions(id: str, changes: Sequence[Change], timed: int) -> Finding:  # noqa: A002  (the finding's field)
+    """Return how many of the sessions with a time these changes compare."""
     ids = dict.fromkeys(s for change in changes for s in (*change.sessions_before, *change.sessions_after))
-    return count(len(ids), len(ids), evidence=list(ids)).finding(id)
+    return count(len(ids), timed, evidence=list(ids)).finding(id)
 
 
 def _row(change: Change) -> list[object]:

@@ -7,12 +7,12 @@
 
 -- finding: upgrades.compared
 -- title: Sessions compared around changes of version or model
--- of: sessions compared
+-- of: sessions with a time
 -- unit: sessions
 
 -- finding: upgrades.changed
 -- title: Sessions around a sure change of version or model
--- of: sessions around a sure change
+-- of: sessions with a time
 -- unit: sessions
 
 -- table: upgrades.changes
