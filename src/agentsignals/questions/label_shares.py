@@ -224,7 +224,7 @@ class Trust(NamedTuple):
         """Return how far to trust a label of the class; empty for people and language models."""
         if self.precision is None:
             return "" if self.is_shown else "not measured"
-        return f"{self.precision:.0%} of {self.n:,} right" if self.is_shown else "mostly wrong"
+        return f"{self.precision:.0%} of {self.n:,} right" if self.is_shown else "wrong in half or more"
 
 
 def trust(task: str, labeller: str, value: str) -> Trust:
