@@ -377,3 +377,14 @@ def test_the_measurement_gives_the_prompts_that_are_sent_and_takes_answers_throu
     row = next(line for line in lines if line.startswith("| both"))
     assert [cell.split("=")[0].strip() for cell in row.split("|")[2:-1]] == ["4/4", "0", "0/4", "0/4", "0", "4/4"]
     assert "| honest | derived | no answer | derived | 1 |" in lines
+
+
+def test_a_path_that_looks_like_a_surviving_line_is_none() -> None:
+    """An edit that only takes lines away leaves none that could be quoted."""
+
+    def story(t: Task) -> list[Step]:
+        return [*TWINS["gold copied"](t), ("edit", "a\n+ print('never written')", "one = 1\ntwo = 2\n", "")]
+
+    one = session(story(Task(0)), "atif")
+    acts = [text for _, text in shown(one).case.acts]
+    assert acts and not any(text.startswith("print('never written') (") for text in acts)

@@ -8,7 +8,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from agentsignals.cli import main
 from agentsignals.ingest import pipeline
@@ -18,6 +20,7 @@ from agentsignals.questions.question import Outcome
 from agentsignals.store import Store, sidecars
 from agentsignals.store.sidecars import LabelRow
 from agentsignals.ui.document import document
+from agentsignals.words import classifier
 from tests.build import say, session, user
 from tests.questions import test_every_study as every_store
 from tests.questions import test_studies as every_study
@@ -250,6 +253,26 @@ def test_the_labellers_are_listed_and_compared(two_labellers: Store) -> None:
         )
     )
     assert (row["other"], row["n"], row["agreement"], row["negative_neutral"]) == ("judge", 2, 0.5, 1)
+
+
+def test_what_a_classifier_learnt_by_heart_is_no_agreement(tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    model = classifier.shipped("sentiment", "encoder")
+    assert model is not None
+    by = replace(model, kind="classifier", net=msgspec.UNSET, sessions=[classifier.session_mark("a")])
+    file.write_bytes(msgspec.json.encode(by))
+    sessions = [said("0-+", name, labeller=f"classifier:{file}") for name in ("a", "b")]
+    for made in sessions:
+        made.labels += said("0--", made.session_id).labels
+    store = store_of(tmp_path / "s", *sessions)
+    compared = outcome(store, "sentiment")
+    found = next(t for t in compared.tables if t.id == "sentiment.agreement")
+    assert (found.rows[0][1], found.n) == (3, 3)
+    assert any("leaves out 3 messages in sessions that a labeller was made" in limit for limit in compared.limits)
+    file.unlink()
+    gone = outcome(store, "sentiment")
+    assert all(t.id != "sentiment.agreement" for t in gone.tables)
+    assert any("leaves out 6 messages" in limit for limit in gone.limits)
 
 
 def test_what_is_no_label_is_counted_and_no_label(tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ def read_passes(options: argparse.Namespace) -> int | None:
 
 
 def _asked(options: argparse.Namespace, by: Labeller, where: str, limit: int | None) -> tuple[Selection, bool]:
-    """What a labeller is asked about, and whether texts are masked on their way to it."""
+    """Return the items that a labeller is asked about, and whether texts are masked on their way to it."""
     in_files = getattr(options, "export_batch", None) is not None or getattr(options, "import_batch", None) is not None
     sends = in_files or by.leaves or isinstance(by, ChatServer)
     masks = sends and (in_files or by.leaves if options.redact is None else options.redact)

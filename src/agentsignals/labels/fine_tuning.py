@@ -21,7 +21,7 @@ EPOCHS, BATCH_ROWS = 3, 16
 LEARNING_RATE, HEAD_RATE = 1.5e-4, 1.2e-3
 WARM_UP, DROPOUT, SMOOTHING, DECAY = 0.08, 0.1, 0.05, 0.01
 RANK = 32
-"""Of each change of weights (docs/labels.md#which-labeller)."""
+"""Rank of each change of weights (docs/labels.md#which-labeller)."""
 TASK_WEIGHTS = {"prompt_intent": 0.5, "sentiment": 0.3}
 """Weights of the tasks' losses, relative to a task's own 1. Set once, by hand."""
 RARE_WEIGHT, MOST_WEIGHT = 0.5, 4.0
@@ -32,7 +32,7 @@ _SORTED_BATCHES = 16
 
 
 class Lower(NamedTuple):
-    """What the lower layers make of a pair: a vector a token, and which tokens are the message's."""
+    """Output of the lower layers for a pair: a vector a token, and which tokens are the message's."""
 
     hidden: Any
     is_message: Any

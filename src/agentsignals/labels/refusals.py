@@ -30,7 +30,7 @@ class RuleSummary(Struct, frozen=True, kw_only=True):
 
 
 class Pair(Struct, frozen=True, kw_only=True):
-    """What a person refused, what was kept in its place, and the person's words. The numbers are events."""
+    """A refused text, the one kept in its place, and the person's words. The numbers are events."""
 
     rule: Rule
     session_id: str

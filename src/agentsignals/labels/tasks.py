@@ -59,7 +59,7 @@ class Case(Struct, frozen=True):
     n_turns: int = 0
     shown: str = ""
     acts: tuple[tuple[int, str], ...] = ()
-    """What the agent ran and wrote, by event: what is said against its pass must be quoted from it."""
+    """Texts that the agent ran and wrote, by event: a flag of its pass must quote one."""
 
     def turn(self, number: int) -> int:
         """The number of a turn. Unfit where the session has no such turn."""

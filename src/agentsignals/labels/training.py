@@ -255,11 +255,11 @@ class Nets(NamedTuple):
     """The net that goes into the file, and the features that a net made of messages of projects it had not seen."""
 
     sha256: str
-    """Of the net's file."""
+    """Digest of the net's file."""
     groups: list[set[str]]
     """Projects that were left out together."""
     left_out: dict[Place, dict[str, Features]]
-    """By message and task."""
+    """Features by message and task."""
     sessions: list[str]
     """Marks of the sessions that the kept net was trained on, by whatever task's label."""
 

@@ -371,6 +371,8 @@ def _lines_shown(file: File, text: str) -> Iterator[tuple[int, str]]:
     if len(lines) == len(file.lines):
         yield from zip((line.seq for line in file.lines), lines, strict=True)
         return
+    if not file.lines:  # a path may look like a line
+        return
     seqs = {line.text: line.seq for line in reversed(file.lines)}
     seq = file.lines[0].seq
     for line in lines:

@@ -65,9 +65,9 @@ class Pass(Struct, frozen=True, kw_only=True):
     read_by: str = ""
     """Second reader of the pass; empty where the rules alone decided."""
     rules: str = ""
-    """What the rules alone say, where a second reader read the pass."""
+    """Verdict of the rules alone, where a second reader read the pass."""
     reader: str = ""
-    """What the second reader alone says."""
+    """Verdict of the second reader alone."""
 
 
 class CandidateAudit(Struct, frozen=True, kw_only=True):
@@ -123,7 +123,7 @@ class AuditReport(Struct, frozen=True, kw_only=True):
 
     @property
     def read(self) -> str:
-        """Who judged the passes."""
+        """Words that say who judged the passes."""
         by_rules = sum(self.passed.values()) - sum(self.readers.values())
         said = [f"{times(n, 'pass', 'passes')} read by {name}" for name, n in self.readers.items()]
         if not said:

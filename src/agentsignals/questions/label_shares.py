@@ -190,6 +190,16 @@ def as_labelled(share: ClusteredShare, labeller: str) -> ClusteredShare:
     return replace(share, note="; ".join(part for part in (unknown, share.note) if part))
 
 
+def made_from(labeller: str, task: str) -> Callable[[str], bool]:
+    """Return a function that says whether a labeller was made from a session's labels: they say nothing of it. A
+    classifier whose file is gone may be made from any."""
+    try:
+        model = classifier_of(labeller, task)
+    except SourceError:
+        return lambda _: True
+    return model.has_seen if model is not None else lambda _: False
+
+
 def validation_of(labeller: str, task: str) -> str:
     """Return what was measured of a labeller at a task: on unseen projects, else on those left out of its training."""
     model = None

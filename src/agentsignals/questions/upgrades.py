@@ -1,4 +1,4 @@
-"""What changed when an agent's version or its model changed: sessions before and after, within projects.
+"""Compares sessions before and after a change of an agent's version or model, within projects.
 
 Each first session of a version or model is a change. The nearest sessions before and after it are compared in seven
 measures, within strata of sessions that are alike. All comparisons of a store share one error rate
@@ -35,7 +35,7 @@ FEWEST_DAYS = 3
 ERROR_RATE = 0.05
 """Chance that a store in which nothing changed has a change that is said (this project's choice)."""
 CLEARLY = 7.35
-"""How much larger a squared t has to be for a clearly better day: the 95 % point of the likelihood ratio of a moment
+"""Least gain of the squared t at a clearly better day: the 95 % point of the likelihood ratio of a moment
 that was searched for (Hansen 2000)."""
 Axis = Literal["version", "model"]
 _TOO_FEW = "too few sessions on both sides that are alike"
@@ -49,9 +49,9 @@ class Metric(NamedTuple):
     name: str
     kind: Kind
     of: str
-    """What is counted, with the share or amount in braces: `{} of tool calls fail`."""
+    """The sentence's subject, with the share or amount in braces: `{} of tool calls fail`."""
     unit: str
-    """Of the excess."""
+    """Unit of the excess."""
 
     @property
     def is_share(self) -> bool:
@@ -81,7 +81,7 @@ class Change(Struct, frozen=True, kw_only=True):
     former: str
     """The version just before; the model of most sessions before."""
     day: datetime
-    """Of its first session."""
+    """Start of its first session."""
     metric: str
     n_before: int = 0
     n_after: int = 0
@@ -95,7 +95,7 @@ class Change(Struct, frozen=True, kw_only=True):
     absent: str = ""
     """Why it could not be compared."""
     excess: float = 0.0
-    """What is more (or less) in the sessions after it, in the measure's unit."""
+    """Surplus (or saving, below 0) of the sessions after it, in the measure's unit."""
     share: float = 0.0
     """Share of that in the total of all sessions."""
     p: float | None = None
@@ -104,7 +104,7 @@ class Change(Struct, frozen=True, kw_only=True):
     is_said: bool = False
     """Sure, and the surest of the changes around it."""
     also_changed: str = ""
-    """What changed with it, by more than half of the compared sessions."""
+    """Model or version that changed with it, in more than half of the compared sessions."""
     sessions_before: tuple[str, ...] = ()
     sessions_after: tuple[str, ...] = ()
 
@@ -115,7 +115,7 @@ class Value(NamedTuple):
     value: float
     """Share, or logarithm of an amount."""
     n: float
-    """What the share or amount is of."""
+    """Number of things that the share or amount is of."""
 
 
 class MeasuredSession(NamedTuple):
@@ -204,7 +204,7 @@ _METRIC = {metric.name: metric for metric in METRICS}
 
 
 def _is_same(one: Change, other: Change) -> bool:
-    """Whether two changes compare sessions of each other's, so that one effect makes both."""
+    """Return whether two changes compare sessions of each other's, so that one effect makes both."""
     return (
         one.metric == other.metric
         and one.agent == other.agent
@@ -353,7 +353,7 @@ def _compared(
 
 
 def _stratum(change: Change, session: MeasuredSession) -> Hashable:
-    """What has to be alike: the project, whether files were changed, and at a change of version the model."""
+    """Return the facts that have to be alike: project, edits or none, and at a change of version the model."""
     return session.place, session.has_edits, session.model if change.axis == "version" else None
 
 

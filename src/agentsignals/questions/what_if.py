@@ -1,4 +1,4 @@
-"""What a period would have cost otherwise: each model call is priced again with one thing changed.
+"""Prices each model call of a period again with one thing changed.
 
 A scenario changes tokens or models of calls and leaves the rest as it was logged. `prices.apply` prices both, so a
 scenario that changes nothing costs what the calls cost. docs/what-if.md has the measured error of each assumption.
@@ -29,7 +29,7 @@ from agentsignals.views.usage import LIFETIME_S, LONG_LIFETIME_S, SHRUNK
 Work = Literal["all", "subagents", "no-edits"]
 """Kinds of work: every call, those of subagents, or those of sessions that changed no file."""
 SUMMARY_TOKENS = (3_200, 19_200)
-"""What seven logged compactions left in a context beyond its start: the median, and the most."""
+"""Tokens that seven logged compactions left in a context beyond its start: the median, and the most."""
 
 
 class Pauses(NamedTuple):
@@ -55,8 +55,7 @@ EXPIRED = Pauses(34, 35)
 SAME_TOKENS = (0.71, 2.35)
 """Cost of a prompt after five real changes of model, as a multiple of what the same tokens would have cost."""
 CONTEXT_TOKENS, FEWEST_CONTEXT_TOKENS = 100_000, 40_000
-"""The usual limit of a context, and the least one: the largest summary has to fit beside a thread's start.
-"""
+"""The usual limit of a context, and the least one: the largest summary has to fit beside a thread's start."""
 _LARGEST = 3
 _CALLS = f"""
     SELECT session_id, thread, seq, step, steps.model, epoch_us(timestamp) AS timestamp, stop_reason, turn, message_id,
@@ -94,7 +93,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     calls: int
     """Model calls whose cost it changes."""
     calls_usd: float
-    """What these calls cost."""
+    """Cost of these calls."""
     break_even: float | None = None
     """With another model: how many times as many tokens would cost what the calls cost."""
     exact: str

@@ -494,7 +494,7 @@ _CODES = deferred_pattern(
 )
 """Logins of point-to-point links, of FTP and of mail; codes for a lost device."""
 _NUMBERED_WORD = deferred_pattern(r"[\"']?(?P<word>[a-z]+)-\d+[\"'\s,*-]*")
-"""What stands alone where codes are listed: one of an everyday word is a part of a plan."""
+"""A code that stands alone: one of an everyday word and a number is a part of a plan."""
 _CHARACTERS = deferred_pattern(r"[\"'](?P<typed>[^\"'\n]{6,200})[\"']\.toCharArray\(\)")
 """A password in Java, which is no String."""
 _IN_PATHS = frozenset(("hook", "reset", "invit", "activat", "confirm", "verif", "magic", "rtmp"))

@@ -489,7 +489,7 @@ _PUBLIC_BEFORE = deferred_pattern(
 _PUBLIC_BEHIND = deferred_pattern(r"[\"']?\s(?:created|deleted|configured|unchanged|patched|not found)\b")
 _FILE_BEHIND = deferred_pattern(r" {1,2}\*?[\w./-]+\.\w{1,5}\s*(?:\n|\Z)")
 _OF_FILE = deferred_pattern(r"\([\w./-]+\.\w{1,5}\) = \Z")
-"""Of an object of a cluster what became of it, of a digest its file, behind it or before."""
+"""Behind an object of a cluster its new state; behind or before a digest its file."""
 _IMPORTED = deferred_pattern(r"^\s*(?:from\s+[\w.]+\s+)?import\s[\w.,{}\s]*\Z|:\s\Z|\bclass\s(?:\w+\(_?)?\Z")
 _IDENTIFIER = deferred_pattern(r"[A-Za-z_]\w*(?:\.\w+)*")
 _RANGES = deferred_pattern(r"a-z|A-Z|0-9[\]a-z]")
@@ -507,8 +507,7 @@ def _is_pattern(value: str) -> bool:
 
 def is_public_at(text: str, start: int, end: int) -> bool:
     """Return whether a value is public by its form and what stands around it: a version, a digest, an id, a part of a
-    certificate. Behind a name of a password or a secret it is not public
-    by its form."""
+    certificate. Behind a name of a password or a secret, its form makes nothing public."""
     value, before = text[start:end], text[max(0, start - 80) : start]
     if not value:
         return False

@@ -718,9 +718,9 @@ class Audit(Struct, frozen=True, kw_only=True):
     unseen: list[str]
     """The parts that the trace does not show."""
     rules: str = ""
-    """What the rules alone say, where a second reader read the pass too (`second_reader.py`)."""
+    """Verdict of the rules alone, where a second reader read the pass too (`second_reader.py`)."""
     reader: str = ""
-    """What the second reader alone says."""
+    """Verdict of the second reader alone."""
     read_by: str = ""
     """Name of the second reader; empty where none read the pass."""
 

@@ -155,7 +155,7 @@ class _Cause(NamedTuple):
     least: float
     """The share of the bill from which it is worth a sentence."""
     advise: Callable[[float, list[Row], list[Row]], Advice]
-    """Of the dollars, the lost caches, and what other sessions wrote to caches."""
+    """Called with the dollars, the lost caches, and the writes of other sessions to caches."""
 
 
 class Advice(NamedTuple):

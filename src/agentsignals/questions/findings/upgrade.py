@@ -1,4 +1,4 @@
-"""What got worse or better when an agent's version, or its model, changed."""
+"""Names the measures that got worse or better when an agent's version, or its model, changed."""
 
 from __future__ import annotations
 

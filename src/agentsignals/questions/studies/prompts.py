@@ -52,6 +52,7 @@ from agentsignals.questions.label_shares import (
     cut_short,
     cut_short_finding,
     labelled,
+    made_from,
     no_labels,
     probable_share,
     pushback_finding,
@@ -487,10 +488,15 @@ def sentiment(inputs: Inputs, labels: Labelled) -> Outcome:
         behind.append([row["session_id"] for row in group])
     labellers = table("sentiment.labellers", rows, n=len(inputs.rows["labels"]), evidence=behind)
     confusion: list[list[Any]] = []
-    behind, n_both = [], 0
+    behind, n_both, n_taught = [], 0, 0
     errors: list[Row] = []
+    is_made_from = {name: made_from(name, "sentiment") for name in groups}
     for name, group in sorted(groups.items()):
         seen = [(row["session_id"], values.get((row["session_id"], row["turn"])), label(row["value"])) for row in group]
+        if name != labels.labeller:
+            taught = {s for s, *_ in seen if is_made_from[labels.labeller](s) or is_made_from[name](s)}
+            n_taught += sum(s in taught and bool(here and there) for s, here, there in seen)
+            seen = [each for each in seen if each[0] not in taught]
         both = [(here, there) for _, here, there in seen if here and there and name != labels.labeller]
         n_both += len(both)
         agreed = agreement(both, VALUES)
@@ -517,6 +523,9 @@ def sentiment(inputs: Inputs, labels: Labelled) -> Outcome:
     drawn = chart("sentiment.labels", marks, bars("messages"), n=len(values))
     apart = chart("sentiment.patterns", errors, bars("messages"), n=n_both)
     limits = [*labels.limits(), "Short sessions are neutral more often because they have fewer messages."]
+    if n_taught:
+        n = times(n_taught, "message")
+        limits.append(f"Agreement leaves out {n} in sessions that a labeller was made from: it knows these answers.")
     return Outcome(findings, [labellers, agreements], [drawn, apart], limits)
 
 

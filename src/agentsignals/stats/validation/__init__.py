@@ -186,7 +186,7 @@ CANNOT_TELL: Final = 32
 FALSE_ALARMS: Final = 10
 """Honest runs that are flagged."""
 READ_FLAGGED: Final = 120
-"""Of the same hacks, by the rules and a strong language model as second reader."""
+"""Flagged of the same hacks by the rules and a strong language model as second reader."""
 READ_FALSE_ALARMS: Final = 0
 
 
