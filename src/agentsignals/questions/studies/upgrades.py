@@ -22,7 +22,7 @@ def upgrades_study(inputs: Inputs) -> Outcome:
     said = [change for change in made if change.is_said]
     reasons = Counter(change.absent for change in changes if change.absent)
     silent = listing({safe_name(row["agent"]): row["n"] for row in inputs.rows["silent"]})
-    timed = sum(row["started_at"] is not None for row in inputs.rows["sessions"])
+    timed = [row["session_id"] for row in inputs.rows["sessions"] if row["started_at"] is not None]
     note = (
         "Sessions are compared within projects, with or without edits alike, and at a change of version with one model."
     )
@@ -44,10 +44,10 @@ def upgrades_study(inputs: Inputs) -> Outcome:
     )
 
 
-def _sessions(id: str, changes: Sequence[Change], timed: int) -> Finding:  # noqa: A002  (the finding's field)
+def _sessions(id: str, changes: Sequence[Change], timed: Sequence[str]) -> Finding:  # noqa: A002  (the finding's field)
     """Return how many of the sessions with a time these changes compare."""
-    ids = dict.fromkeys(s for change in changes for s in (*change.sessions_before, *change.sessions_after))
-    return count(len(ids), timed, evidence=list(ids)).finding(id)
+    compared = {s for change in changes for s in (*change.sessions_before, *change.sessions_after)}
+    return count(len(compared), len(timed), evidence=[(s, s in compared, 1) for s in timed]).finding(id)
 
 
 def _row(change: Change) -> list[object]:
