@@ -84,6 +84,7 @@ def forms() -> list[Word]:
         if isinstance(row, dict):
             writer = row["set"] if "somebody" in row["told"] else "own"
         else:
+            row = [*filter(None, row)]
             told += words_of(writer, row[1], row[2:])
             if len(row) == 3 and LEAST_PASSWORD <= len(row[2]) <= MOST_PASSWORD and row[1].count(row[2]) == 1:
                 plain = PLAIN[len(told) % len(PLAIN)]

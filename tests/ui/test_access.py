@@ -72,7 +72,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def addresses() -> list[str]:
     """An address of each route of the page's own table, and of what the server answers beside it."""
-    named = {"session": "fine-1", "raw": "1", "explain": "sessions.cost_usd"}
+    named = {"session": "fine-1", "raw": "1", "explain": "sessions.cost_usd", "signal": "user.tool_error_rate",
+             "studies": "tools", "finding": "data-quality.records"}  # fmt: skip
     paths = []
     for route in rendering.routes():
         parts = [named.get(before, "fine-1") if part == "*" else part

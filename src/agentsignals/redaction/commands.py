@@ -15,6 +15,7 @@ from agentsignals.redaction.encoded import of_base64
 from agentsignals.redaction.values import (
     LEAST_CHARS,
     Span,
+    has_digit,
     is_known,
     is_random,
     is_rare,
@@ -90,6 +91,7 @@ _PASSWORD_OF_DIGITS = deferred_pattern(r"\d{6,}\Z")
 _GIVES_LAST = deferred_pattern(r"(?i)(?:add|create)_user|(?:set|change)[_-]password|htpasswd")
 """Commands that end in a password, whatever it looks like: `add_user NAME PASSWORD`."""
 _MYSQL = deferred_pattern(r"(?:\S*/)?(?:mysql|maria)")
+_REDIS = deferred_pattern(r"(?:\S*/)?(?:redis|valkey|keydb)")
 _HASHED = names("K k H")
 """Short options for a key or a hash in hex."""
 _LONG_HEX = deferred_pattern(r"[0-9a-fA-F]{32,}")
@@ -200,10 +202,11 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
                 may_be = is_user or (option.lower() in _GIVEN and (looks_typed(given) or looks_given(given)))
                 may_be = may_be or is_strong(given) or (looks_drawn(given, _FED_CHARS) and not speaks_of_other(option))
                 may_be = may_be or ((option[:1] in _SHORT or option[:2] == "hp") and looks_typed(attached))
+                may_be = may_be or (option[:1] == "a" and has_digit(attached))
             else:
                 may_be = (
                     looks_typed(given)
-                    or (option == "a" and _ONE_DIGIT.fullmatch(given) is not None)
+                    or (option == "a" and has_digit(given))
                     or (option in _SHORT and (is_rare_word(given) or _LONG_HEX.fullmatch(given) is not None))
                     or ((option in _USERS or option[-1:] in ("u", "U")) and _SIGNS.search(given, 1) is not None)
                 )
@@ -354,6 +357,7 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         stores=stores,
         has_host=has_host,
         is_mysql=_MYSQL.match(words[0]) is not None,
+        is_redis=_REDIS.match(words[0]) is not None,
         is_snmp="snmp" in words[0],
         is_protocol=_PROTOCOL.match(words[0]) is not None,
         is_archiver=_ARCHIVER.match(words[0]) is not None,
@@ -463,6 +467,7 @@ class _Role(NamedTuple):
     has_host: bool
     is_mysql: bool
     """A password is attached to its `-p`; the next word is a database."""
+    is_redis: bool
     is_snmp: bool
     is_protocol: bool
     is_archiver: bool
@@ -517,11 +522,13 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
     if is_sure and (login := _USER_AND.match(value)) and looks_typed(login[1]):
         value = login[1]
     expects = (is_sure and role.logs_in) or role.stores or (role.logs_in and name in ("a", "k", "s", "x", "X"))
-    is_told = role.is_archiver and is_sure and value != after and len(value) >= LEAST_CHARS
+    attaches = role.is_archiver or (role.is_mysql and name == "p" and not (is_variable(value) or names_a_secret(value)))
+    is_told = attaches and is_sure and value != after and len(value) >= LEAST_CHARS
     if role.is_protocol and not is_told:
         is_told = (is_sure or name == "k") and _PASSPHRASE.fullmatch(value) is not None
         is_told = is_told or (is_sure and _PASSWORD_OF_DIGITS.match(value) is not None)
         is_told = is_told or (name == "a" and role.logs_in and _ONE_DIGIT.fullmatch(value) is not None)
+        is_told = is_told or (name == "a" and role.is_redis and len(value) >= LEAST_CHARS and not is_variable(value))
     is_plain = (is_sure or role.is_protocol) and (is_rare_word(value) or _LONG_HEX.fullmatch(value) is not None)
     if is_told or ((looks_typed(value) or is_plain) if expects else is_sure and looks_drawn(value)):
         found[value] = None

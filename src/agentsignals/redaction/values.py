@@ -309,7 +309,6 @@ def looks_chosen(value: str) -> bool:
 
 _PARTS_OF = deferred_pattern(r"[A-Z]?[a-z]+|[A-Z]+")
 """The words that a name in camel case is made of."""
-_PARTICIPLE = deferred_pattern(r"[A-Z]?[a-z]{3,}(?:(?P<told>i[sz]ing|ized)|ed|able|ible|less)")
 _WORDS_AND_NUMBER = deferred_pattern(r"[A-Za-z]{3,}(?:[._-][A-Za-z]+)*(?P<number>(?:[._-]?\d{1,4})?)")
 
 
@@ -326,9 +325,7 @@ def is_rare(value: str, least: int = 4) -> bool:
 
 def says_of_it(value: str) -> bool:
     """Return whether a word says of a password that it is wrong, required or changed, in any language of the table."""
-    low, participle = value.lower(), _PARTICIPLE.fullmatch(value)
-    is_state = participle is not None and (participle["told"] is not None or low in common())
-    return value.isalpha() and (is_state or low.startswith(_SAYS))
+    return value.isalpha() and value.lower().startswith(_SAYS)
 
 
 def is_rare_word(value: str) -> bool:
@@ -492,6 +489,9 @@ _OF_FILE = deferred_pattern(r"\([\w./-]+\.\w{1,5}\) = \Z")
 """Behind an object of a cluster its new state; behind or before a digest its file."""
 _IMPORTED = deferred_pattern(r"^\s*(?:from\s+[\w.]+\s+)?import\s[\w.,{}\s]*\Z|:\s\Z|\bclass\s(?:\w+\(_?)?\Z")
 _IDENTIFIER = deferred_pattern(r"[A-Za-z_]\w*(?:\.\w+)*")
+_OPTION_BEFORE = deferred_pattern(r"\s-(?:[aApPwW]|u\s?[\w.@-]+:)\s*[\"']?\Z")
+_GIVEN_TO = deferred_pattern(r"\w[\"']?\s*(?::?=|=>|:)\s*[\"']\Z|\w=\Z")
+_TYPE_BEHIND = deferred_pattern(r"<[A-Z&']")
 _RANGES = deferred_pattern(r"a-z|A-Z|0-9[\]a-z]")
 _CLASS_NAME = deferred_pattern(r"(?:[A-Z]+[a-z]*\d?){2,}")
 _PEM_CHARS = 8_000
@@ -514,9 +514,13 @@ def is_public_at(text: str, start: int, end: int) -> bool:
     line = before.rpartition("\n")[2]
     names = _LETTERS_OF.findall(_OF_FILE.sub("", line).replace("_", ""))
     kinds = {*map(names_a_secret, names[-3:])}
-    told = line.rstrip().endswith(" -p") or not kinds.isdisjoint(("password", "secret"))
-    told = told or ("token" in kinds and looks_drawn(value))
-    if not told:
+    told = _OPTION_BEFORE.search(line) is not None or not kinds.isdisjoint(("password", "secret"))
+    is_token = "token" in kinds and (
+        looks_drawn(value) or ("." not in value and _GIVEN_TO.search(line) is not None)
+    )
+    if value.isalpha() and _TYPE_BEHIND.match(text, end):
+        return True
+    if not (told or is_token):
         if (value[-1] in "[(" and not _BLANK.search(value)) or ("-" in value and _is_pattern(value)):
             return True
         if _NUMBERED_THING.fullmatch(value) or _PUBLIC_BEFORE.search(before):
@@ -530,7 +534,7 @@ def is_public_at(text: str, start: int, end: int) -> bool:
             return True
     if len(value) in _DIGEST_CHARS and _LONG_HEX.fullmatch(value):
         pairs = map("_".join, pairwise(names))
-        if not (told or "login" in names or any(map(names_a_secret, chain(names, pairs)))) and (
+        if not (told or is_token or "login" in names or any(map(names_a_secret, chain(names, pairs)))) and (
             _OF_DIGESTS.search(line or before) or _FILE_BEHIND.match(text, end)
         ):
             return True
@@ -663,7 +667,9 @@ def named(name: str) -> Word | None:
 
 def speaks_of_other(name: str) -> bool:
     """Return whether a name is of a count, a limit, a path or the like."""
-    other = _OTHER if named(name) not in ("password", "secret") else _OTHER - _OF_TOKENS
+    word = named(name)
+    other = _OTHER - _OF_TOKENS if word in ("password", "secret") else _OTHER
+    other = other - {"existing"} if word == "password" else other  # charts name a Secret by `existingSecret`
     return any(part.lower() in other for part in _PARTS.findall(name))
 
 
