@@ -30,8 +30,8 @@ class Form(NamedTuple):
 
 def sets() -> dict[str, list[Form]]:
     """Return the forms of each set. A line with an object begins a set and says what was masked of it before a rule was
-    mended on it; others are a class, a text and its made-up secrets, then null if they are missed. Texts without any are
-    look-alikes."""
+    mended on it; others are a class, a text and its made-up secrets, then null if they are missed. Texts without
+    any are look-alikes."""
     found: dict[str, list[Form]] = {}
     for line in Path(__file__).with_name("secret_forms.jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)

@@ -10,11 +10,20 @@ import pytest
 
 from agentsignals.redaction import Redactor
 
-PASSWORDS = "password Password DB_PASSWORD db_password dbPassword existing_password passwd DB_PASS passphrase".split()
+PASSWORDS = [
+    "password",
+    "Password",
+    "DB_PASSWORD",
+    "dbPassword",
+    "existing_password",
+    "passwd",
+    "DB_PASS",
+    "passphrase",
+]
 NAMES = [*PASSWORDS, "contraseña", "Passwort", "пароль"]
 SECRETS = ["secret", "client_secret", "JWT_SECRET"]
 TOKENS = ["API_KEY", "api_key", "access_token", "authToken"]
-QUOTED = ("{n} = \"{v}\"", "{n}: '{v}'", "{n}='{v}'", '{{"{n}": "{v}"}}', "'{n}' => '{v}'", '{n} := "{v}"')
+QUOTED = ('{n} = "{v}"', "{n}: '{v}'", "{n}='{v}'", '{{"{n}": "{v}"}}', "'{n}' => '{v}'", '{n} := "{v}"')
 BARE = ("{n}={v}", "{n} = {v}", "{n}: {v}", "<{n}>{v}</{n}>", "--{n} {v}", "--{n}={v}")
 SAID = ("the {n} is {v}", "| {n} | {v} |")
 DRAWN = ["xK9!mQ2pLw7z", "8f3Kd92mX0qw", "5f4dcc3b5aa765d61d8327deb882cf99"]

@@ -35,7 +35,7 @@ _LITERAL = deferred_pattern(r'"[^"\\]*+\\(?:[^"\\]|\\.)*+(?:"|\Z)')
 _EDGES = deferred_pattern(r"\A[^\s\"'`]{8,}|(?:\A|(?<=[\s\"'`]))[^\s\"'`]{8,}\Z")
 _MIXED = deferred_pattern(r"\d|[a-z][A-Z]|[A-Z]{3}")
 _HARMLESS = deferred_pattern(
-    r"[A-Za-z]{1,15}(?:[_.-][A-Za-z]{1,15}){0,5}|[A-Za-z]{1,15} [A-Za-z]{1,15}"
+    r"[A-Za-z]{1,15}(?:[_.-][A-Za-z]{1,15}){0,5}|(?!\S*(?:[Pp]ass|pw|auth)\S* )[A-Za-z]{1,15} [A-Za-z]{1,15}"
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z?|(?:toolu|msg|req|call)_[0-9A-Za-z]{10,40}"
 )
@@ -50,6 +50,11 @@ _OF_BINARY = 8
 """One in so many decoded characters that are none: the rest is binary, in which names stand by chance, keys not."""
 _ARGUMENT_CHARS = 32
 """A first argument of so many drawn characters is a key, whatever is called."""
+_ASSIGNED_RUN = deferred_pattern(
+    r"(?<![A-Z0-9_])([A-Z][A-Z0-9_]{2,40})=((?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*[a-z])[A-Za-z0-9]{32,100})\Z"
+)
+"""A variable of the environment that holds drawn letters and digits."""
+_ALL_KINDS = deferred_pattern(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)(?=(?:.*[^\w\s./:=-]){2})\S{12,64}")
 _LONG_DIGITS = 10**11
 """Numbers from here on may be cards or telephone numbers."""
 
@@ -107,6 +112,13 @@ def _found(text: str, depth: int, known: KnownSecrets, *, named: bool) -> list[S
         is_argument = text[max(0, start - 2) : start] in ('("', "('") and text[end : end + 1] in ('"', "'")
         if named and is_argument and mixes_cases and values.looks_drawn(run_text, _ARGUMENT_CHARS):
             hits.append(Span(start, end, "key"))
+        if (
+            named
+            and mixes_cases
+            and (assigned := _ASSIGNED_RUN.search(run_text))
+            and not values.speaks_of_other(assigned[1])
+        ):
+            hits += [Span(start + assigned.start(2), end, "secret")] if values.alternates(assigned[2]) else []
         if not named or _DIGIT.search(run_text):
             # Of keys without a digit those that are most at home here are found by their beginning.
             numbered.append(run)
@@ -321,6 +333,12 @@ class Redactor:
             self.counts["login"] = self.counts.get("login", 0) + times
             return "[login]"
         word = names_a_secret(name)
+        if isinstance(value, dict) and isinstance(clean, dict) and clean.get("key") == value.get("key", clean):
+            inner_name = f"{name}_key"  # {"api": {"key": "…"}}
+            if names_a_secret(inner_name) == "token":
+                clean["key"] = self._named(inner_name, value["key"], times)
+        if name == "key" and isinstance(value, str) and _ALL_KINDS.fullmatch(value):
+            word = "password"
         if word is None or clean != value:
             return clean
         if isinstance(value, list):

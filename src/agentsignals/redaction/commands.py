@@ -114,6 +114,8 @@ _HOST = deferred_pattern(
 )
 _PAIR = deferred_pattern(r"(?P<user>[\w.\\/+${}-]*@?[\w.-]*)(?P<sign>[:%,])(?P<password>.{3,200})\Z")
 _SIGNS = deferred_pattern(r"[:,%]")
+_POWERSHELL = deferred_pattern(r"-[A-Z][a-z]+(?:[A-Z][a-z]+)+\Z")
+"""An option of PowerShell, whose value is never attached."""
 _SHORT_OPTION = deferred_pattern(r"-\w\Z")
 _USER_AND = deferred_pattern(r"[A-Za-z][\w.-]*:([^:/\s][^:\s]{5,})\Z")
 _AT_SIGN = deferred_pattern(r"[\w.+\[\]-]+@(?:[A-Za-z]|\d+\.\d)[\w.-]*(?::|\Z)")
@@ -225,6 +227,11 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
             or (text[at - 1 : at] in ("/", ".", "\\") and text.find("> ", before, at) >= 0)
             or text.find("<<", end, line) >= 0
             or low[at] in "<-"
+            or (
+                low.startswith("passw", at)
+                and (given := _SHELL_WORD.match(text, rest.end() + 1 if rest else end))
+                and is_rare_word(given[0])
+            )
             or _GIVES_LAST.search(text, max(0, at - 10), end + 10)
             or _TAKES_ONLY.search(text, max(0, at - 10), end + 10)
             or (
@@ -389,6 +396,7 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             if (named or (previous[:1] == "/" and previous[1:].lower() in _SLASHED)) and (
                 looks_given(word)
                 or (not named and is_rare_word(word))
+                or (named == "password" and is_rare_word(word) and (may_take or role.is_protocol) and not is_prose)
                 or (named == "password" and word.isdigit() and len(word) >= _LEAST_DIGITS)
                 or (named in ("password", "hint") and (looks_typed(word) or _PASSPHRASE.fullmatch(word)))
             ):
@@ -489,7 +497,8 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
     pair = _PAIR.match(value if is_user else word[2:]) if is_user or short in ("u", "U") else None
     if pair:
         password = pair["password"]
-        if looks_typed(password) or (role.has_host and not _NUMBERS.match(password) and not is_variable(password)):
+        is_sent = role.has_host or (role.is_protocol and pair["sign"] == ",")
+        if looks_typed(password) or (is_sent and not _NUMBERS.match(password) and not is_variable(password)):
             found[pair[0] if pair["sign"] == ":" else password] = None
             return
     if name in ("b", "cookie") and not role.stores:
@@ -512,6 +521,8 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
             found[value] = None
         return
     if len(name) > 1 and name not in _SURE_SHORT:  # attached
+        if _POWERSHELL.match(word):
+            return
         name = next((n for n in ("hp", "pw") if name.startswith(n)), short)
         value = word[1 + len(name) :]
     if name == "c" and role.is_snmp and len(value) >= LEAST_CHARS:

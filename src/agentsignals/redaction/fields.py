@@ -40,6 +40,7 @@ from agentsignals.redaction.values import (
     places,
     speaks_of_other,
 )
+from agentsignals.shell.tokens import names
 
 _LINE_END = r"(?:\\?\r?\n|\\{1,2}n)"
 _COPULAS = "is was are be ist war lautet est es era é è to jest er är on je este là adalah yra ir"
@@ -85,6 +86,8 @@ _PAIR = deferred_pattern(
 """Between the name of a field and its value, where both are values of their own: `name: X, value: Y`."""
 _QUOTE = deferred_pattern(r"\\{0,4}[\"'`]")
 _MOST_QUOTED = 2000
+_BRACED = deferred_pattern(r"\{(?![A-Za-z_][\w.]*[\[(}:!])(?P<value>[^{}\s\"']{6,60})\}(?=[;\"']|\Z)")
+"""As connections by ODBC quote; a name in braces is a variable."""
 _BARE_CHAR = r"(?:(?!&\w+=|\\{1,4}[\"'`]|\\[nrt])[^\s\"'`;<>,)\]}])"
 _BARE_REST = deferred_pattern(f"{_BARE_CHAR}{{0,4000}}")
 _BARE_END = deferred_pattern(r"[\s\"'`;<>,)\]}&\\](?:(?<![&\\])|(?<=&)(?=\w+=)|(?<=\\)(?=\\{0,3}[\"'`]|[nrt]))")
@@ -124,6 +127,11 @@ _DRAWN_KEY = deferred_pattern(
     r"(?:\s(?:for|to|of)\s[\w\s]{1,40}?)?(?:\s?:?=\s?|:?\s(?:(?:is|was)\s)?)(?:\[\]byte\()?[\"']?(?:[a-z]{2,6}_){0,2}(?=[A-Za-z+/]*\d)(?=[a-z\d+/]*[A-Z])[A-Za-z\d+/]{24,}(?![\w-])"
 )
 _OPENS_CHARS = 12
+_PARENT = deferred_pattern(
+    r"(?m)^[ \t[-]*(api|app|access|secret|private|client|service|auth|account|master|admin)\"?(?:\]"
+    r"|:\s*)\n(?:[ \t]*[\w-]+\s?[:=][^\n]*\n){0,3}[ \t]*\Z"
+)
+"""The field that a `key` is a part of."""
 _OF_NETWORK = deferred_pattern(r"(?i)ssid|\bwpa|wlan|wi-?fi|wireless|isakmp|ipsec|tacacs|radius|\bpsk")
 _NETWORK_CHARS = 80
 """So far behind such a word a `key` is a password."""
@@ -164,6 +172,8 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
         name = text[start:name_end].rpartition("env.")[2].removeprefix("set_")
         if name.lower() == "key" and (opens := _OPENS_BEFORE.search(text, max(0, start - _OPENS_CHARS), start)):
             name = "database_password" if opens["cipher"] else f"{opens[2]}_key"
+        elif name == "key" and (parent := _PARENT.search(text, max(0, start - _SAID_CHARS), start)):
+            name = f"{parent[1]}_key"
         elif name.lstrip("-") == "key" and _DRAWN_KEY.match(text, name_end):
             name = "a_key"
         is_shared = name.lower().endswith("key") and _OF_NETWORK.search(text, max(0, start - _NETWORK_CHARS), start)
@@ -346,6 +356,8 @@ def _place(text: str, at: int) -> tuple[int, int, bool]:
         end = text.find(sign, at, at + _MOST_QUOTED)
         if end >= 0 and "\n" not in text[at:end]:
             return at, end, True
+    if braced := _BRACED.match(text, at):
+        return *braced.span("value"), True
     ending = _BARE_END.search(text, at, at + _BARE_CHARS)
     bare = text[at : ending.start() if ending else at + _BARE_CHARS]
     return at, at + (len(bare.rstrip(".:\\")) if len(bare) >= LEAST_CHARS else 0), False
@@ -412,8 +424,12 @@ _GIVES = frozenset((*"/:=→—–«“„s", *_COPULAS.split(), "from", "with",
 _USER_AND = deferred_pattern(r"[A-Za-z][\w.@-]*(?::|/(?!.*/))(.+)")
 _ITS = deferred_pattern(r"[^.\n]{0,60}?\b(?:it['’]?s|it is)\s(?P<value>[A-Za-z][\w.-]{5,40})(?=[\s,;)]|\.?\Z)")
 _USER_AND_WORD = deferred_pattern(
-    r"(?:\s(?:are|is|were))?[\s:=]{1,3}[A-Za-z][\w.@-]{0,40}(?::|\s/\s)(?P<value>[A-Za-z][\w.-]{5,40})(?=[\s,;)]|\.?\Z)"
+    r"(?:(?:\s(?:are|is|were))?[\s:=]{1,3}|[^\n]{0,60}?\sas\s)[A-Za-z][\w.@-]{0,40}(?::|\s/\s)(?P<value>[A-Za-z][\w.-]{5,40})(?=[\s,;)]|\.?\Z)"
 )
+_OF_OTHER = deferred_pattern(
+    r"\s(?:for|of|on|to|für|pour|para|per)\s[^.,;:\n]{1,40}?(?:\s(?:is|was|ist|lautet|es|est|è):?|:)\s[\"'`]?(?P<value>[\w-]{6,40})[\"'`]?(?=[,.;!)]|\s*\Z)"
+)
+"""What the password of something is."""
 _MIXES = deferred_pattern(r"[0-9!#$%^&*+?~]")
 _SENTENCE = deferred_pattern(r"(?:[^\n\\(){}\[\];<>]|(?<=\s)\([^\n()]{1,60}\))*")
 _IDENTIFIED = frozenset(("id", "commit", "sha", "hash", "version", "file", "uuid", "request", "ref", "build", "branch"))
@@ -444,6 +460,9 @@ def _in_sentence(text: str, at: int, least: int = LEAST_CHARS, *, is_password: b
     if pair and is_rare_word(pair["value"]):
         yield Span(*pair.span("value"), "secret")
         return
+    if is_password and (of := _OF_OTHER.match(text, at, end)) and is_rare_word(of["value"]):
+        yield Span(*of.span("value"), "secret")
+        return
     if not _MIXES.search(text, at, end):
         return
     for n, token in enumerate(_TOKEN.finditer(text, at, end)):
@@ -458,7 +477,9 @@ def _in_sentence(text: str, at: int, least: int = LEAST_CHARS, *, is_password: b
             text[token.start() - 1] in "\"'`" or before in _GIVES or (is_asked and not n) or before.endswith((":", "="))
         )
         is_of_option = before[:1] == "-" and speaks_of_other(before)
-        if value[:1] == "-" or is_of_option or "://" in value or _ASSIGNED.match(value):  # judged by others
+        if (
+            value[:1] == "-" or is_of_option or _IS_MAIL.fullmatch(value) or "://" in value or _ASSIGNED.match(value)
+        ):  # judged by others
             before = token[0]
             continue
         value = value.strip("()")
@@ -467,6 +488,7 @@ def _in_sentence(text: str, at: int, least: int = LEAST_CHARS, *, is_password: b
         is_told = looks_drawn(value) or is_strong(value)
         is_told = is_told or (is_given and (looks_typed if is_password or before == "/" else looks_chosen)(value))
         is_told = is_told or (is_given and is_password and value.isdigit())
+        is_told = is_told or (is_password and before.endswith(":") and value[-1:].isdigit() and is_rare_word(value))
         is_told = is_told or (is_given and least > LEAST_CHARS and _HEX_KEY.fullmatch(value) is not None)
         if len(value) >= least and is_told:
             first = text.index(value, token.start())
@@ -482,31 +504,20 @@ _CALL = deferred_pattern(
 """The rest of the name of a call, or of a pair or list under such a name, and its opening."""
 _LITERAL = deferred_pattern(r"[\"'`]((?:[^\"'`\\\n]|\\.){0,400})[\"'`]")
 _ARGUMENTS_CHARS = 400
+_IS_MAIL = deferred_pattern(r"[\w.+-]+@[\w-]+(?:\.[a-z]{2,}){1,3}[.,?]?")
 _MAIL = deferred_pattern(r"@[\w-]+\.")
-_ONLY_SECRETS = (
-    *(
-        "pass",
-        "pwd",
-        "secret",
-        "crypt",
-        "hmac",
-        "fernet",
-        "md5",
-        "sha",
-        "aes",
-        "serializer",
-        "cookieparser",
-        "hashsync",
-    ),
-    *("hash::", "cipher", "authenticate"),
+_ONLY_SECRETS = tuple(
+    names("pass pwd secret crypt hmac fernet md5 sha aes serializer cookieparser hashsync hash:: cipher authenticate")
 )
 _TAKE_CHOSEN = (
-    *("sequelize", "datasource", "argon", "redis.auth", "url.create"),
-    *(*_ONLY_SECRETS, "auth", "cred", "login", "sign", "connect", "jwt", "basic", "wifi", "pdo", "drivermanager"),
-    *("user", "bind", "keychain", "_pw", "ftp", "mysqli", "certificate", "pkcs"),
+    *_ONLY_SECRETS,
+    *names("sequelize datasource argon redis.auth url.create auth cred login sign connect jwt basic wifi"),
+    *names("pdo drivermanager user bind keychain _pw ftp mysqli certificate pkcs"),
 )
 _TAKE_HEX = ("wallet", "private", "client", "cred", "token")
-_TAKE_ANY = ("login", "signin", "sign_in", "basicauth", "basic_auth", "credential", "credentials", "set_password")
+_TAKE_ONE = tuple(names(".auth :auth >auth set_password setpassword requirepass .unlock"))
+"""Methods whose only literal is a password."""
+_TAKE_ANY = tuple(names("login signin sign_in basicauth basic_auth credential credentials set_password"))
 """Calls of which the second of two literals is a password, however it looks."""
 _IN_QUOTES = deferred_pattern(r"[^.\n]{0,20}?[„“«「『](?P<value>[^„“”«»」』\n]{6,60})[“”»」』]")
 _APP_PASSWORD = deferred_pattern(rf"[^.\n]{{0,30}}?(?:\bis|[:=])\s?(?P<value>{OF_APP.pattern})(?=[.\s]|\Z)")
@@ -551,8 +562,17 @@ def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
             if "encode" in name and (pair := _USER_AND.fullmatch(value)) and looks_typed(pair[1]):
                 yield Span(literal.start(1) + pair.start(1), literal.end(1), "secret")
             is_hex = any(part in name for part in _TAKE_HEX) and _HEX_KEY.fullmatch(value)
+            is_only = len(literals) == 1 and has_digit(value) and not ({*"/ .:"} & {*value} or is_variable(value))
+            is_only = is_only and f"{text[at - 1 : at].lower()}{name}".endswith(_TAKE_ONE)
             is_second = n == 1 == len(literals) - 1 and name.endswith(_TAKE_ANY) and not is_variable(value)
-            if chosen or is_hex or (is_second and " " not in value) or looks_drawn(value, 12) or is_strong(value):
+            if (
+                chosen
+                or is_hex
+                or is_only
+                or (is_second and " " not in value)
+                or looks_drawn(value, 12)
+                or is_strong(value)
+            ):
                 yield Span(*literal.span(1), "secret")
 
 
@@ -593,7 +613,7 @@ def _closing(text: str, at: int) -> int:
 
 
 _RULE = deferred_pattern(r"[\s|+:=─┼├┤│┌┬┐└┴┘━┃-]+")
-_RULED, _RULE_RUN = deferred_pattern(r"[-=]{3,}(?: {1,4}[-=]+){0,40} *(?=\n)"), deferred_pattern(r"[-=]+")
+_RULED, _RULE_RUN = deferred_pattern(r"[-=]{3,}(?: {1,40}[-=]+){0,40} *(?=\n)"), deferred_pattern(r"[-=]+")
 _MOST_ROWS = 200
 _HEAD_CHARS = 500
 _GAPS = deferred_pattern(r"[ ]{2,}|\t")
@@ -616,11 +636,12 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
     if head_end < 0 or start - head_start > _HEAD_CHARS:
         return
     is_aligned = sign == "  "
-    head = text[head_start:head_end]
+    head, before = text[head_start:head_end], text[head_start:start]
+    if "||" in head:  # a head of a wiki
+        head, before = head.replace("||", "|"), before.replace("||", "|")
     if sign == "\t" and _LISTED.match(head) and head.count("\t") == 1:  # a listing's own tab
         return
     width = len(_GAPS.findall(head.strip())) if is_aligned else head.count(sign)
-    before = text[head_start:start]
     index = len(_GAPS.findall(before.lstrip())) if is_aligned else before.count(sign)
     columns = [run.span() for run in _RULE_RUN.finditer(ruled[0])] if ruled and is_aligned else []
     if columns:  # the line below the head tells where each begins
@@ -634,6 +655,7 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
         not is_aligned or is_ruled or text[start:end].isupper() or _OF_USERS.search(head) is not None
     )
     is_plain = word == "password" and sign in "|│"  # in such a column a password may be a word
+    is_pin = word == "hint" and text[start:end].lower() in ("pin", "puk", "otp")
     is_plain_name = text[start:end].islower() or text[start:end].istitle()
     at = head_end + 1
     for _ in range(_MOST_ROWS):
@@ -643,7 +665,13 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
         if not line.strip():
             break
         if not _RULE.fullmatch(line):
-            cells = _CELL.finditer(line) if is_aligned else re.finditer(rf"(?:\A|(?<=[{sign}]))[^{sign}]*", line)
+            cells = (
+                _CELL.finditer(line)
+                if is_aligned
+                else _QUOTED_CELL.finditer(line)
+                if '"' in line and sign == ","
+                else re.finditer(rf"(?:\A|(?<=[{sign}]))[^{sign}]*", line)
+            )
             pieces = columns or [cell.span() for cell in cells]
             if len(pieces) != (len(columns) or width + 1):
                 break
@@ -654,6 +682,15 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
             value = cell.strip(" \t\r\"'`")
             if value and (
                 looks_given(value)
+                or (is_pin and _DIGITS.fullmatch(value))
+                or (
+                    is_plain
+                    and is_mixed(value)
+                    and len(value) >= LEAST_CHARS
+                    and not is_known(value)
+                    and " " not in value
+                )
+                or (word == "password" and cell[:1] == '"' and is_secret(word, "password", value))
                 or (
                     sure
                     and (
@@ -674,6 +711,8 @@ def _column(text: str, start: int, end: int, word: Word, tables: _Tables) -> Ite
 _LISTED = deferred_pattern(r" *\d+\t")
 _WORD_OF_CASES = deferred_pattern(r"(?=.*[A-Z])(?=.*[a-z])(?=.*[_.!-])[\w.!-]{6,60}")
 _OF_USERS = deferred_pattern(r"(?i)\b(?:user|login|account|e?mail)(?:name)?\b")
+_DIGITS = deferred_pattern(r"\d{4,8}")
+_QUOTED_CELL = deferred_pattern(r'(?:\A|(?<=,))(?:"(?:[^"]|"")*"|[^,]*)')
 _CELL = deferred_pattern(r"\S+(?: \S+)*")
 _INSERT = deferred_pattern(r"insert\s+into\s+\S+\s*\((?P<columns>[^)]{1,400})\)\s*values\s*(?=\()")
 _ROW = deferred_pattern(

@@ -392,7 +392,8 @@ _LABELLED = deferred_pattern(
 )
 _LICENCE = deferred_pattern(
     r"-(?:(?<=(?<![\w-])(?P<five>[A-Z0-9]{5})-)[A-Z0-9]{5}(?:-[A-Z0-9]{5}){2,4}"
-    r"|(?<=(?<![\w-])[A-Z0-9]{4}-)[A-Z0-9]{4}(?:-[A-Z0-9]{4}){3,5})(?![\w-])"
+    r"|(?<=(?<![\w-])[A-Z0-9]{4}-)[A-Z0-9]{4}(?:-[A-Z0-9]{4}){3,5}"
+    r"|(?<=(?<![\w-])(?P<drive>\d{6})-)\d{6}(?:-\d{6}){6})(?![\w-])"
 )
 """A key that a person types."""
 _LISTED = r"(?:[ \t]*\d{1,6}[→\t|])?"
@@ -406,26 +407,11 @@ _MANIFEST_VALUE = deferred_pattern(rf"(?m)^{_LISTED}[ \t]+(?:[\w.-]+:|-)[ ]*[\"'
 """Kubernetes' manifests of secrets: everything under `data` and `stringData`. Elsewhere what is under `secrets`."""
 _NTLM = deferred_pattern(r":(?:[0-9a-fA-F]{32}:)?[0-9a-fA-F]{32}(?=:|\s|\Z)")
 _QUERY = deferred_pattern(r"[?&;](?:amp;)?(?P<name>[\w.%-]{1,60})=(?P<value>[\w%.~+/=!-]{8,4000})")
-_IN_QUERIES = (
-    *(
-        "appid",
-        "sig",
-        "signature",
-        "code",
-        "ticket",
-        "sessionid",
-        "assertion",
-        "policy",
-        "hmac",
-        "hash",
-        "state",
-        "auth",
-        "key",
-    ),
-    "private",
+_IN_QUERIES = tuple(
+    names("appid sig signature code ticket sessionid assertion policy hmac hash state auth key private")
 )
 """Ends of names of parameters that authorize."""
-_HOST = deferred_pattern(r"@(?<=[\w!#$%^&*+=?~)\"'-]@)(?:tcp|unix)?[(]?/{0,2}[\w\[]")
+_HOST = deferred_pattern(r"@(?!sha\d|md5)(?<=[\w!#$%^&*+=?~)\"'-]@)(?:tcp|unix)?[(]?/{0,2}[\w\[]")
 _AT_CHARS = 170
 _AT_HOST = deferred_pattern(
     r"(?:\A|(?<=[\s\"'`(=,|<>/]))(?::?(?:[a-z]+:)*[\w.\\-]{1,60}(?:/[\w.\\-]{1,60})?:[\"']?(?P<colon>[^\s:@/\"'`]{5,100})[\"']?|(?:[a-z]+:)*@?"
@@ -433,7 +419,7 @@ _AT_HOST = deferred_pattern(
 )
 """`USER:PASSWORD@HOST` and Oracle's `USER/PASSWORD@HOST`, without a scheme."""
 _OF_ORACLE = deferred_pattern(r"(?i)\bthin:|\b(?:sqlplus|impdp|expdp|imp|exp|rman|sqlldr|connect)\b")
-_NETWORK_HOST = deferred_pattern(r"@(?!sha256)[\w.-]*[:/(]")
+_NETWORK_HOST = deferred_pattern(r"@[\w.-]*[:/(]")
 _PHRASE = deferred_pattern(
     r"(?i:mnemonic|(?:seed|recovery|secret|backup)[ _-]?(?:phrase|words))[\"'`]?\s?(?:is|are|[:=(])[:\s\"'`\[]{0,4}"
     r"(?P<value>(?:[a-z]{3,40}[ ,\"']{1,6}){3,}[a-z]{3,40})"
@@ -443,8 +429,7 @@ _PHRASE = deferred_pattern(
 """Words that a wallet is restored from."""
 _DIGEST = deferred_pattern(r"\bresponse=\"(?P<given>[0-9a-f]{32,})\"")
 _OF_NETWORK = deferred_pattern(
-    r"(?m)^\s*(?:(?:[\w-]+\s){0,6}?(?:password|key|secret)\s7\s(?P<coded>[0-9A-F]{10,})"
-    r"|r[ow]community6?\s(?P<value>(?!public|private)\S{6,60})|(?:[\w-]*server\b[^\n]{0,60}?\s(?:key|community)|key-string"
+    r"(?m)^\s*(?:r[ow]community6?\s(?P<value>(?!public|private)\S{6,60})|(?:[\w-]*server\b[^\n]{0,60}?\s(?:key|community)|key-string"
     r"|(?:enable|username\s\S+)[^\n]{0,40}?\s(?:secret|password)"
     r"|\W{0,6}(?:[\w.:]{1,30}[>:]\s)?(?:quote\s)?(?:AUTH|PASS|(?:msg \w+ )?IDENTIFY)"
     r"|[\w.:~ ]{1,40}>\s(?i:auth|pass|(?:login|user)\s\S+))\s(?:\d\s)?(?P<typed>\S{6,60}))"
@@ -453,11 +438,15 @@ _OF_NETWORK = deferred_pattern(
 _KEYED = deferred_pattern(r"(?i)\b(?:md5|sha(?:-?\d+)?|aes(?:[ -]?\d+)?|des)\s\"?(?P<typed>[^\s\"]{6,60})")
 """After the name of an algorithm."""
 _OF_ACL = deferred_pattern(r"(?i)\b(?:user|setuser)\s\S+\s[^\n]{0,40}?[\s'\"]>(?P<typed>[^\s'\"]{6,60})")
-_CHAP = deferred_pattern(r"(?m)^\"?[\w*@.-]+\"? +\"?[\w*.-]+\"? +\"?(?P<typed>[^\s\"]{6,60})\"?(?= +[\d*]| *$)")
+_CHAP = deferred_pattern(
+    r"(?m)^(?:# *client\s+server\s+secret\b[^\n]*\n(?:#[^\n]*\n)*)?\"?[\w*@.-]+\"? +\"?[\w*.-]+\"? +\"?(?P<typed>[^\s"
+    r"\"]{6,60})\"?(?= +[\d*]| *$)"
+)
 _FTP = deferred_pattern(r"(?m)^[ \t]*user \S+ (?P<typed>\S{6,60})[ \t]*$")
 _RELAY = deferred_pattern(r"(?m)^\[[\w.-]+\](?::\d+)?\s+\S{1,60}?:(?P<typed>\S{6,60})$")
 _MAIL_LOGIN = deferred_pattern(
-    r"AUTH(?:ENTICATE)? (?:LOGIN|PLAIN)[^\n]{0,60}\n(?:\W{0,6}(?:334 )?[\w+/=]+\r?\n){0,4}?(?:C: )?"
+    r"(?:AUTH(?:ENTICATE)? (?:LOGIN|PLAIN)[^\n]{0,60}\n(?:\W{0,6}(?:334 )?[\w+/=]+\r?\n){0,4}?"
+    r"|334 [Uc]GFzc3dvcmQ6\s*\n)(?:C: )?"
     r"\W{0,6}(?P<value>[A-Za-z0-9+/]{8,}={0,2})(?=\s*(?:\Z|\n\W{0,6}(?:235|535|[A-Z]+\b)))"
 )
 _SHOWN = deferred_pattern(
@@ -475,21 +464,34 @@ _SHOWS = deferred_pattern(
 """A command that prints a secret alone, and its first line; of these commands any."""
 _MAKES = deferred_pattern(r"\b(?:generate|gen|genkey|keygen|mint|issue)\b")
 """A command that makes something, as it may print a key."""
+_DUMPS = deferred_pattern(
+    r"(?:sudo )?(?:xxd|od|hexdump|base64|cat|head|type|Get-Content)\b[^\n|;]*[/\\ .](?!pub)\w*key(?:file|s)?\b"
+)
 _RANDOM_PASSWORD = deferred_pattern(
     r"\"result\"\s*:\s*\"(?P<value>[^\"\s]{6,200})\"(?=(?s:.{0,800})\"(?:random_password|special)\")"
     r"|(?i:temporary password is generated for \S{1,80}:)\s(?P<drawn>\S{6,60})"
 )
 """As Terraform keeps what it has drawn, and as MySQL tells it."""
 _PIN = deferred_pattern(
-    r"(?:\bPIN|(?<![A-Za-z])pin|Pin|(?i:passcode|\botp|\bpuk"
-    r"|\b(?:verification|confirmation|security|one-time|login|access|2fa|sms|auth\w*|alarm|door|gate|unlock)"
-    r"[ _-](?:code|pin)))\b"
-    r"(?:[^.\n]{0,40}?(?:\b(?:is|ist|lautet|es|est|to|jest|je)|[:=éè]|(?i:pin|puk|code))|(?<=-pin)(?=\s)|(?<=P[IU][NK])(?=\s\d+\s*(?:[,.;)]|\Z|\n)))\s?[\"'#]?"
+    r"(?:\bPIN|\bTAN|(?<![A-Za-z])pin|Pin|(?i:passcode|\botp|\bpuk"
+    r"|\b(?:verification|confirmation|security|one-time|login|access|2fa|sms|auth\w*|alarm|door|gate|unlock|keybox"
+    r"|key box|safe|locker|entry)"
+    r"[ _-](?:code|pin|combination|combo)))\b"
+    r"(?:(?:[^.\n]|\.(?=[\d.]|\s[a-z])){0,80}?(?:\b(?:is|ist|lautet|es|est|to|jest|je)|[:=éè]|(?i:pin|puk|code))|(?<=-pin)(?=\s)|(?=\s#\d)|(?<=P[IU][NK])(?=\s\d+\s*(?:[,.;)]|\Z|\n|for\b|on\b)))\s?[\"'#]?"
     r"(?P<value>\d{4,8}|(?!\d{4}-\d\d-\d\d)\d{2,4}(?:-\d{2,4}){1,2})\b"
+    r"|\bAT\+(?:CPIN|CPWD|CLCK)=(?P<sim>\"?\d{4,8}(?:\"?,\"?\d{4,8})*|\"[A-Z]{2}\",(?:\d,)?\"?\d{4,8}(?:\"?,\"?\d{4,8})*)"
+    r"|\b(?:[A-Z]-)?(?P<first>\d{4,8})\s(?:is|ist|es|est|è|to|é)\s(?:your|ihr|Ihr|dein|tu|su|votre|ton|il tuo"
+    r"|o seu)\s[^\n]{0,40}(?i:code|código|codice|kod|pin)\b"
+    r"|(?i:\w*(?:bestätigungs|sicherheits|anmelde)code|(?:code|codice|código|kod) (?:de|di|d['’]) ?\w*(?:vérif|verif"
+    r"|confirm|sécur|segur|sicur|accès|acceso|accesso|conex)\w*"
+    r"|\b(?:tu|tuo|votre|su|seu|ihr|dein|ваш) (?:code|codice|código|код)(?: \w+)?)\s?(?:is|ist|lautet|es|est|è|é|:"
+    r"|=)\s?(?P<foreign>\d{4,8})\b"
+    r"|\b(?i:use|enter)\s(?P<used>\d{4,8})\s(?:to|as)\s(?i:sign|log|verify|confirm|complete|authenticate|your)"
+    r"|(?i:alarm|keypad|lock|door)\w*:?[^\n]{0,40}(?:\n[^\n]{0,60}){1,4}?\n\s+(?:user_|master_)?(?:code|pin):\s[\"']?(?P<field>\d{4,8})\b"
 )
 _CODES = deferred_pattern(
-    r"(?i:(?:backup|recovery|rescue|scratch)[ _-]?codes?)(?:[\"']?:?|[^:\n]{0,40}:)\s[\s*-]{0,8}"
-    r"(?P<codes>(?:[\"']?(?:\d{4} \d{4}|(?=[a-z-]*\d)[\w-]{6,20})[\"']?"
+    r"(?i:(?:backup|recovery|rescue|scratch)[ _-]?codes?)(?:[\"']?:?|[^:\n]{0,40}(?::|\bis))\s[\s*-]{0,8}"
+    r"(?P<codes>(?:(?:\d{1,2}[.)] ?)?[\"']?(?:\d{4} \d{4}|(?=[a-z-]*\d)[\w-]{6,20})[\"']?"
     r"(?: \(\w{1,12}\))?[\s,*-]{0,6}){1,20})"
 )
 """Logins of point-to-point links, of FTP and of mail; codes for a lost device."""
@@ -499,7 +501,7 @@ _CHARACTERS = deferred_pattern(r"[\"'](?P<typed>[^\"'\n]{6,200})[\"']\.toCharArr
 """A password in Java, which is no String."""
 _IN_PATHS = frozenset(("hook", "reset", "invit", "activat", "confirm", "verif", "magic", "rtmp"))
 _HOOK = deferred_pattern(
-    r"(?i:hooks?|(?:reset|invit|activat|confirm|verif|magic)[\w-]{0,20}|rtmps?:/)[./](?:[\w.-]{1,60}/){0,6}(?P<value>[A-Za-z0-9]{16,64})\b"
+    r"(?i:hooks?|(?:reset|invit|activat|confirm|verif|magic)[\w-]{0,20}|rtmps?:/)[./](?:[\w.-]{1,60}/){0,6}(?![0-9a-f]{8}-[0-9a-f]{4}-|\d{8}T\d)(?P<value>(?=[\w-]*\d)[A-Za-z0-9-]{16,64})(?![\w-])"
     r"|rtmps?://(?:[\w.-]{1,60}/){1,6}(?P<stream>[\w-]{16,64})(?![\w/-])"
 )
 _WAY_IN = deferred_pattern(r"(?i)(?:reset|confirm|verif|invit|magic|activat|unsubscri)[^\s\"']*\Z")
@@ -512,6 +514,30 @@ _KEY_LINES = deferred_pattern(
     r"|-----BEGIN [\w ]{0,30}[Ss]tatic key[\w ]{0,5}-----\s(?P<static>[0-9a-f\s]+)"
 )
 """Private keys of PuTTY, of `openssl -text` and of OpenVPN."""
+_OF_TOTP = deferred_pattern(
+    r"(?i)\b(?:key|code|secret|manually|app)\b[^\n]{0,60}?\b(?P<value>(?=[a-z \t-]{0,40}[2-7][a-z \t-]{0,40}[2-7])(?:"
+    r"[a-z2-7]{4}[ -]){3,12}[a-z2-7]{4})\b"
+)
+"""What an app for codes is set up with, typed by hand."""
+_INSTEAD = deferred_pattern(
+    r"(?i)\b(?:try|use|it['’]?s)\s(?P<value>[a-z]{5,}[-_.!]?\d{1,4}!?)\sinstead\b[^\n]{0,40}\b(?:user\w*|login|account)\b"
+)
+_TYPE_7 = deferred_pattern(r"\b(?:password|key|secret|md5) 7 (?P<value>[0-9A-F]{8,})\b")
+"""A password in the reversible cipher of Cisco's routers."""
+_SURE = deferred_pattern(
+    r"(?m)^[ \t]*(?:(?:requirepass|masterauth|bindpw|rootpw|ldap_bindpw|tls_key_pass|crypto isakmp key)[ \t]+[\"']?"
+    r"|(?:[\w.]{1,12}\s)?LOGIN \S{1,60} \"?|(?:[\w:/ -]{0,20}NickServ )?:?IDENTIFY (?:\w+ )?)(?P<sure>[^\s\"';]{6,60}"
+    r")[\"']?(?=[ \t]*(?:\n|\Z)|[ \t]+address\b)"
+    r"|\bIDENTIFIED BY (?P<by>(?!VALUES)[\w$#]{6,60})(?=\s|;|\Z)"
+    r"|\bWIFI:(?:[A-Z]:[^;\n]*;)*?P:(?P<wifi>[^;\n]{6,63});"
+    r"|\bpre-shared-(?:secret|key) (?P<psk>[^\s\"';]{6,60})[ \t]*$"
+    r"|<key>\w*(?i:passw|secret)\w*</key>\s*<(?:string|data)>(?P<plist>[^<\s]{6,200})<"
+    r"|\bstatic:[\w.@-]+:(?P<mail>[^\s:]{6,60})$"
+)
+"""Lines of which a grammar says what stands where, so that the look of the value says nothing."""
+_LOGIN_FILE = deferred_pattern(r"\bcat [^\n]*(?:login|auth|cred|pass)[^\n]*\n[^\s:=]{3,40}\n(?P<typed>[^\s:=]{6,60})\n")
+"""A file of a user's name and the password below it."""
+_AS_USER = deferred_pattern(r"[?&](?:amp;)?u(?:ser(?:name)?)?=[^&\s]+&(?:amp;)?p=(?P<value>[^&\s\"'`]{6,100})")
 _HEX_KEY = deferred_pattern(r"0x[0-9a-fA-F]{64}(?![0-9a-fA-F])")
 
 
@@ -527,15 +553,28 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str, tuple[str, ...]], ...
             "secret",
         ),
         ("random special temporary", _RANDOM_PASSWORD, "secret"),
-        ("pin puk passcode otp verification alarm door gate unlock", _PIN, "secret"),
+        (
+            "pin puk tan cpin clck cpwd passcode otp verification alarm door gate unlock keypad lock code codice "
+            "código kod код keybox safe locker bestätigungscode sicherheitscode",
+            _PIN,
+            "secret",
+        ),
         ("snmp ntp createuser authpriv ospf", _KEYED, "secret"),
         ("setuser default", _OF_ACL, "secret", "user setuser"),
-        ("chap pap pptpd ppp", _CHAP, "secret"),
+        ("chap pap pptpd ppp addresses", _CHAP, "secret"),
         ("ftp", _FTP, "secret"),
-        ("auth authenticate", _MAIL_LOGIN, "secret"),
+        ("auth authenticate ugfzc cgfzc", _MAIL_LOGIN, "secret"),
         ("smtp mail relay mx", _RELAY, "secret"),
         ("codes code", _CODES, "secret", "backup recovery rescue scratch"),
         ("tochararray", _CHARACTERS, "secret"),
+        ("authenticator totp", _OF_TOTP, "secret"),
+        ("instead", _INSTEAD, "secret"),
+        ("auth", _LOGIN_FILE, "secret"),
+        (
+            "requirepass masterauth bindpw rootpw isakmp login identify identified wifi shared passw secret static key",
+            _SURE,
+            "secret",
+        ),
         ("wallet signer private mnemonic", _HEX_KEY, "key"),
     )
 )
@@ -596,7 +635,7 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
                 yield Span(at, at + len(value), "secret")  # no login, before which a mail's host stays
     if "hashes" in words or text.count(":") > 3:
         for hit in _PGPASS.finditer(text):
-            if looks_typed(hit["value"]):
+            if looks_typed(hit["value"]) or is_rare_word(hit["value"]):
                 yield Span(*hit.span("value"), "login")
         for hit in _NTLM.finditer(text):
             if ":" in hit[0][1:] or text.endswith("hashes ", 0, hit.start()):
@@ -611,9 +650,13 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
     for pattern, sign in ((_HASHED, "$"), (_LABELLED, "{")):
         for hit in pattern.finditer(text) if sign in text else ():
             yield Span(*hit.span(), "secret")
+    for sign, pattern in ((" 7 ", _TYPE_7), ("&p=", _AS_USER)):
+        for hit in pattern.finditer(text) if sign in text else ():
+            if (value := hit[hit.lastgroup or 0]) and not is_variable(value):
+                yield Span(*hit.span(hit.lastgroup or 0), "secret")
     for hit in _LICENCE.finditer(text):
-        start = hit.start() - (5 if hit["five"] else 4)
-        if is_mixed(text[start : hit.end()]):
+        start = hit.start() - (5 if hit["five"] else 6 if hit["drive"] else 4)
+        if hit["drive"] or is_mixed(text[start : hit.end()]):
             yield Span(start, hit.end(), "secret")
     for needed_words, pattern, kind, begins in _SHAPES:
         if needed_words.isdisjoint(words):
@@ -621,7 +664,7 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
         tried = filter(None, (pattern.match(text, at) for at, _ in places(low, begins)))
         for hit in tried if begins else pattern.finditer(text):
             group = hit.lastgroup or 0
-            if group == "bare" and not _is_phrase(hit[group]):
+            if is_variable(hit[group]) or (group == "bare" and not _is_phrase(hit[group])):
                 continue
             if group == "codes" and (one := _NUMBERED_WORD.fullmatch(hit[group])) and not is_rare(one["word"]):
                 continue
@@ -631,6 +674,7 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
     for hit in _SHOWN.finditer(text) if "$ " in text or "# " in text or "PS " in text or "❯" in text else ():
         value, command = hit["value"], hit["command"]
         is_told = _SHOWS.match(command) is not None
+        is_told = is_told or (_DUMPS.match(command) is not None and (looks_given(value) or is_random(value, 20)))
         is_told = is_told or (_MAKES.search(command) is not None and is_random(value, 16) and not is_public(value))
         if not is_told and any(names_a_secret(word.strip("-")) for word in command.split()):
             is_told = looks_typed(value) or (looks_given(value) and not is_public_at(text, *hit.span("value")))
@@ -643,7 +687,7 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
     for at, _ in places(low, words & _IN_PATHS):
         hit = _HOOK.match(text, at)
         group = hit.lastgroup or 0 if hit else 0
-        if hit and looks_given(hit[group]):
+        if hit and (looks_given(hit[group]) or (is_random(hit[group], 20) and not is_known(hit[group]))):
             yield Span(*hit.span(group), "secret")
     if "=" in text and ("://" in text or "?" in text):
         for hit in _QUERY.finditer(text):

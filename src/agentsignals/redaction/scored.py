@@ -34,6 +34,7 @@ from agentsignals.redaction.values import (
     places,
     speaks_of_other,
 )
+from agentsignals.shell.tokens import names
 
 _T = r"[^\s\"'`<>()\[\]{},;|\\]"
 _TOKEN = deferred_pattern(rf"(?<!{_T})[^\s\"'`<>()\[\]{{}},;|\\0-9!@#$%^&*+?~]*+[0-9!@#$%^&*+?~]{_T}*+")
@@ -69,7 +70,7 @@ _LAST_DIGITS = deferred_pattern(r"\d+\Z")
 _IS_NAME = deferred_pattern(r"[\"'`]?\s?[:=]")
 _OPTION = deferred_pattern(r"(?:\A|\s)(--?[\w-]+)[= ][\"']?\Z")
 _NUMBERED = deferred_pattern(r"(?=[^\d]{7})[A-Za-z]{3,}(?:[._-][A-Za-z]{3,})*\d{1,4}")
-_OF_RULES = frozenset(("code",))
+_OF_RULES = names("code codice código kod код safe locker keybox static shared key instead lock addresses keypad tan")
 """Words that only rules look for."""
 _LENGTHS = (8, 12, 17, 24, 48)
 _NEAR = (1, 2, 3, 4, 6, 6, 9, 9, 9)
@@ -149,7 +150,7 @@ def _is_value(text: str, start: int, end: int) -> bool:
     after = text[end : end + _BEFORE_CHARS].partition("\n")[0]
     if before[-1:] in ("'", '"', "`") and before[-1:] != after[:1]:
         return False
-    if (bound := _BOUND.search(before)) and named(bound[1]) is None:
+    if before.rstrip().endswith(">>") or ((bound := _BOUND.search(before)) and named(bound[1]) is None):
         return False
     if _PROSE_BEFORE.search(before) and _PROSE_AFTER.match(after):
         return False
@@ -180,6 +181,8 @@ def _look(value: str) -> str | None:
         is_number = len(value) < _LEAST_HEX or value.isdigit()
         return None if is_number else "uuid" if is_public(value) else "hex"
     if is_public(value):
+        return None
+    if max(value) > "\u2e80":  # a sentence of a script without blanks
         return None
     looks = (("strong", is_strong), ("drawn", looks_drawn), ("chosen", looks_chosen), ("typed", looks_typed))
     look = next((name for name, has_look in looks if has_look(value)), None)

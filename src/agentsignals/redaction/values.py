@@ -144,9 +144,10 @@ Word = Literal["password", "secret", "token", "hint", "key"]
 """Kinds of secret that a name or a place states, from certain to vague. A `hint` needs a mixed value."""
 
 _NO_VALUE = deferred_pattern(
-    r"\[[A-Za-z_ ]+(?:\]|\Z)|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*(?:/|\Z)|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
+    r"\[[A-Za-z_ ]+(?:\]|\Z)|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*(?:/|\Z)|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}"
+    r"|\{[A-Za-z_][\w.]*\Z|\*+\Z"
     r"|[a-z]{2}-[a-z]+-\d:\d{12}:|arn:|#[0-9a-fA-F]{3,8}\Z|[•●]"
-    r"|ENC\[|#\{|!(?:ref|vault|secret|env|sub)\b|ref\+|op://|\([a-z ]+\)\Z"
+    r"|ENC\[|@[A-Z][\w.]+\(|/?\^?\(\?[=!:<]|#\{|!(?:ref|vault|secret|env|sub)\b|ref\+|op://|\([a-z ]+\)\Z"
     r"|[A-Za-z_][\w.]*\[(?:[A-Za-z, ]*|\d{1,2})\]?\Z"
     r"|process\.env|os\.environ|import\.meta|(?:file|env|fd|stdin|prompt):|@?(?:sha\d{1,3}|md5)[:-][0-9a-f]{16}"
     r"|AAAA(?:[BC]3NzaC1|E2VjZ)|(?:age|npub)1[0-9a-z]{50,}"
@@ -157,7 +158,9 @@ _PLACEHOLDER = deferred_pattern(
 """Starts of placeholders. Random letters may begin so too."""
 _REFERENCE = deferred_pattern(r"[A-Za-z_$][\w$]{0,60}(?:(?:\.|\?\.|::|->)[A-Za-z_$][\w$]{0,60}){0,12}[!?]?")
 _SPEAKS_OF_IT = ("passw", "secret", "token", "cred", "auth", "pwd", "jwt")
-_KEY = deferred_pattern(r"(?i)(?<![a-z])key|(?:api|access|secret|private|public|auth|ssh|host|app|master)key")
+_KEY = deferred_pattern(
+    r"(?i)(?<![a-z])key(?!board|stone|hole|pad)|(?:api|access|secret|private|public|auth|ssh|host|app|master)key"
+)
 _SPEAKING_RUN = 2
 """Letters and digits per change of kind: fewer are drawn, and have no words in them but by chance."""
 _PASS = deferred_pattern(r"(?i)pass\b")
@@ -210,6 +213,7 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
         return (looks_typed if name.lower().endswith("pass") else looks_chosen)(value)
     if _BLANK.search(value):
         is_told = quoted and word == "password" and not _has_its_words(value) and value[-1] not in " :"
+        is_told = is_told and not any(map(named, value.split()))
         return is_told and (name[:1] == "-" or not _PROSE.search(value))
     called = "(" in value and _REFERENCE.fullmatch(value.partition("(")[0]) and (not quoted or value[-1] in ")]")
     is_name = word == "password" and quoted and "/" not in value and not _FILE.fullmatch(value)
@@ -273,7 +277,7 @@ _HEX = deferred_pattern(r"(?:[\w/-]*@)?[0-9a-f.-]+")
 _FILE = deferred_pattern(
     r"[\w./\\*-]*\.(?:[jt]sx?|[cm]js|pyi?|ipynb|go|rs|rb|java|kt|swift|cs?|cc|cpp|h|hpp|php|sh|ps1|bat|sql|json\w?|ya?ml|toml|ini"
     r"|cfg|conf|env|md|mdx|rst|txt|csv|tsv|xml|html?|s?css|svg|png|jpe?g|gif|pdf|zip|t?gz|tar|bz2|xz|7z|rar|jar|war|deb|rpm|exe"
-    r"|dll|so|dylib|o|a|log|lock|tmp|bak|db|sqlite3?|parquet|pem|crt|cer|key|pub|p12|pfx|jks|ks|kdbx?|gpg|asc|ldif|tf|vue|nix"
+    r"|dll|so|dylib|o|a|log|lock|tmp|bak|db|sqlite3?|parquet|pem|crt|cer|key|pub|p12|pfx|ovpn|jks|ks|kdbx?|gpg|asc|ldif|tf|vue|nix"
     r"|proto|properties|gradle|com|org|net|io|dev)(?::[\d,:-]+)?|[a-z]{2,}/[\w./-]+|\.?env\.[\w.]+"
 )
 _OPTION_NUMBER = deferred_pattern(
@@ -489,9 +493,14 @@ _OF_FILE = deferred_pattern(r"\([\w./-]+\.\w{1,5}\) = \Z")
 """Behind an object of a cluster its new state; behind or before a digest its file."""
 _IMPORTED = deferred_pattern(r"^\s*(?:from\s+[\w.]+\s+)?import\s[\w.,{}\s]*\Z|:\s\Z|\bclass\s(?:\w+\(_?)?\Z")
 _IDENTIFIER = deferred_pattern(r"[A-Za-z_]\w*(?:\.\w+)*")
-_OPTION_BEFORE = deferred_pattern(r"\s-(?:[aApPwW]|u\s?[\w.@-]+:)\s*[\"']?\Z")
+_OPTION_BEFORE = deferred_pattern(r"\s-(?:[aApPwW]|u\s?[\w.@-]+[:,%])\s*[\"']?\Z")
 _GIVEN_TO = deferred_pattern(r"\w[\"']?\s*(?::?=|=>|:)\s*[\"']\Z|\w=\Z")
 _TYPE_BEHIND = deferred_pattern(r"<[A-Z&']")
+_WRAPPERS = (("ENC[", "]"), ("lookup(", ")"))
+"""What encloses a ciphertext, and a reference in a template."""
+_RELEASED = deferred_pattern(r"[\^~]?\d+\.\d+\.\d+-(?:alpha|beta|rc|dev|next|canary)(?:[.\d]*)|0x[0-9a-fA-F]{40}")
+"""A version, and the address of a wallet or a contract."""
+_SEALED = deferred_pattern(r"encryptedData:\s*\n(?:[ \t]+\S+: \S+\n)*[ \t]+\S+: \Z")
 _RANGES = deferred_pattern(r"a-z|A-Z|0-9[\]a-z]")
 _CLASS_NAME = deferred_pattern(r"(?:[A-Z]+[a-z]*\d?){2,}")
 _PEM_CHARS = 8_000
@@ -509,15 +518,17 @@ def is_public_at(text: str, start: int, end: int) -> bool:
     """Return whether a value is public by its form and what stands around it: a version, a digest, an id, a part of a
     certificate. Behind a name of a password or a secret, its form makes nothing public."""
     value, before = text[start:end], text[max(0, start - 80) : start]
-    if not value:
-        return False
+    if not value or any(
+        text.rfind(sign, max(0, start - 400), start) > text.rfind(ends, 0, start) for sign, ends in _WRAPPERS
+    ):
+        return bool(value)
+    if _RELEASED.fullmatch(value) or (value[:2] == "Ag" and _SEALED.search(text, max(0, start - 4000), start)):
+        return True
     line = before.rpartition("\n")[2]
     names = _LETTERS_OF.findall(_OF_FILE.sub("", line).replace("_", ""))
     kinds = {*map(names_a_secret, names[-3:])}
     told = _OPTION_BEFORE.search(line) is not None or not kinds.isdisjoint(("password", "secret"))
-    is_token = "token" in kinds and (
-        looks_drawn(value) or ("." not in value and _GIVEN_TO.search(line) is not None)
-    )
+    is_token = "token" in kinds and (looks_drawn(value) or ("." not in value and _GIVEN_TO.search(line) is not None))
     if value.isalpha() and _TYPE_BEHIND.match(text, end):
         return True
     if not (told or is_token):
