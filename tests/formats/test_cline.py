@@ -96,6 +96,25 @@ def test_tags_that_never_close_are_read_once() -> None:
     assert [c.arguments for c in session.tool_calls] == ["{}"]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        'The user denied this operation and provided the following feedback:\n<feedback>\nuse our "log"\n</feedback>',
+        '{"status":"denied","message":"The user denied this operation.","feedback":"use our \\"log\\""}',
+    ],
+)
+def test_words_of_a_refusal_are_a_turn_also_where_the_page_is_missing(said: str) -> None:
+    write = "<write_to_file>\n<path>a.py</path>\n<content>\nprint()\n</content>\n</write_to_file>"
+    history = [user("<task>\nfix it\n</task>"), model(write, 2), user("[write_to_file for 'a.py'] Result:", said)]
+    (alone,) = read({"api_conversation_history.json": history})
+    page = [say("task", "fix it"), request(1), say("tool", '{"tool":"newFileCreated","path":"a.py"}', 2)]
+    whole = task([*page, say("user_feedback", 'use our "log"', 3)], history[1:])
+    for one in (alone, whole):
+        assert [(t.kind, t.text) for t in one.turns[1:]] == [("rejection_feedback", 'use our "log"')]
+    silent = [*history[:2], user("[write_to_file for 'a.py'] Result:", "The user denied this operation.")]
+    assert [len(one.turns) for one in read({"api_conversation_history.json": silent})] == [1]
+
+
 def test_the_cli_s_sessions_say_what_the_scripted_model_sent(tmp_path: Path) -> None:
     """Counted over the file: 4 calls of the model with 201 to 204 tokens of input, 64 of them cached."""
     if not CORPUS.is_dir():

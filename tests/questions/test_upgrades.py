@@ -102,7 +102,7 @@ def test_another_share_of_sessions_with_edits_is_no_change() -> None:
 def test_a_change_of_the_model_is_not_put_down_to_the_version() -> None:
     history = sessions(60, step, model=lambda at: "opus" if at < 30 else "sonnet")
     assert said(history) == [("model", "sonnet", "failed-calls")]
-    assert of(history).absent == "too few sessions on both sides that are alike"
+    assert of(history).absent == "fewer than 8 alike sessions, or 3 days of them, on a side"
     assert of(history, "model").also_changed == "the agent's version"
 
 
@@ -183,7 +183,7 @@ def test_what_never_varies_is_no_test() -> None:
     history = [s._replace(values={"loops": Value(0.0, 9)}) for s in sessions(60, step)]
     change = of(history, metric="loops")
     assert (change.before, change.after, change.p, change.q) == (0.0, 0.0, None, None)
-    assert of(history).absent == "the log does not tell it"
+    assert of(history).absent == "the logs lack it"
 
 
 def test_amounts_are_compared_as_ratios() -> None:
@@ -259,12 +259,34 @@ def test_the_finding_names_the_version_and_both_shares(planted: Store, capsys: p
     assert "Since claude-code 2.1.31 (2" in out and " of tool calls fail, compared with " in out
     assert " confidence · difference " in out
     assert "If the work is alike, try 2.1.30 again." in out and "2.1.31 (2" in out and " pi " not in out
-    document = printed_json(capsys, "findings", "upgrade", *named)
+    assert re.search(r"`agentsignals show \S+", out) and "have no counterpart" not in out
+    document = printed_json(capsys, "findings", "--question", "upgrade", *named)
     (answer,) = document["answers"]
     assert answer["q"] <= 0.05 and answer["p"] is None
     assert answer["caveat"].startswith("The change began that day. The new version may not be its cause. ")
     evidence = printed_json(capsys, "findings", answer["id"], *named)["evidence"]
     assert {row["agent_version"] for row in evidence} == {"2.1.30", "2.1.31"} and len(evidence) == answer["n"]
+
+
+def test_commands_name_whole_ids_since_sessions_of_one_day_may_begin_alike() -> None:
+    made = [s._replace(id=f"019ffa5e-{s.id}") for s in sessions(60, step)]
+    (said_of,) = (upgrade_answer(change) for change in compared(made) if change.is_said)
+    assert "`agentsignals show 019ffa5e-s029`, `agentsignals show 019ffa5e-s030`" in said_of.do
+    assert (
+        "of earlier versions and 30 of this or later ones" in said_of.details and "counterpart" not in said_of.details
+    )
+
+
+def test_where_nothing_can_be_compared_the_topic_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ordinary(5, 20)
+    store = store_of(tmp_path, *few)
+    assert main(["findings", "--question", "upgrade", "--store", str(store.folder)]) == 1
+    told = " ".join(capsys.readouterr().err.split())
+    assert "No finding of the topic 'upgrade': 0 candidates checked; no version or model has 8 sessions" in told
+    one_day = sessions(60, step, a_day=60)
+    assert {c.absent for c in compared(one_day)} == {
+        "fewer than 8 alike sessions, or 3 days of them, on a side", "the logs lack it",
+    }  # fmt: skip
 
 
 def test_names_of_a_trace_leave_as_text_only() -> None:
@@ -290,13 +312,16 @@ def test_the_study_lists_every_comparison_and_why_others_are_missing(planted: St
     ((timed,),) = rows(planted, "SELECT count(*) FROM sessions WHERE started_at IS NOT NULL")[1]
     assert [finding.n for finding in outcome.findings] == [timed, timed]
     assert outcome.findings[1].value < timed  # type: ignore[operator]
+    assert "Not compared: the logs lack it (1 comparison)." in outcome.findings[0].note
     assert (
         table.rows[0][0] == "2.1.31"
         and table.rows[0][-1] == "changed"
         and {r[-1] for r in table.rows[1:]} == {"no sure change"}
     )
     silent = store_of(tmp_path, *(session(user("a"), say("b"), session_id=f"s{n}") for n in range(3)))
-    assert one.run(Reader(silent, [one]).inputs(one)).tables == []
+    made = one.run(Reader(silent, [one]).inputs(one))
+    assert made.tables == [] and "no version or model has 8 sessions" in made.findings[0].note
+    assert "Sessions whose log has no version: claude-code 3." in made.findings[0].note
 
 
 def test_watch_says_what_changed_with_the_agents_version(

@@ -140,6 +140,42 @@ def test_the_cheapest_model_of_the_same_agent_is_the_default(made: Callable[...,
     assert got.name.startswith(HAIKU) and got.calls == 1
 
 
+@pytest.mark.parametrize(
+    ("others", "offered"),
+    [
+        (["claude-opus-4-7"], None),  # the same prices
+        (["claude-3-5-haiku"], "claude-3-5-haiku"),
+        (["claude-3-5-haiku", "glm-5"], "glm-5"),  # more for input, less for output, and less in all
+    ],
+)
+def test_the_cheapest_model_is_that_of_the_calls_tokens(tmp_path: Path, others: list[str], offered: str | None) -> None:
+    tokens = {"input_tokens": 10, "output_tokens": 4_000}
+    made_of = [session(user("look"), say("done", model=m, **tokens), session_id=m) for m in (OPUS, *others)]
+    result = what_if(store_of(tmp_path, *made_of))
+    assert (scenario(result, "model").name if offered else None) == (
+        f"{offered} for sessions without an edit" if offered else None
+    )
+    assert ("model" in result.not_asked) is (offered is None)
+
+
+def test_the_same_model_under_another_spelling_changes_nothing(tmp_path: Path) -> None:
+    one = session(user("look"), say("done", model=f"{HAIKU}-20251001", input_tokens=1000, output_tokens=100))
+    assert "model" in what_if(store_of(tmp_path, one), model=HAIKU).not_asked
+
+
+def test_several_cheapest_models_stay_one_name_and_are_listed(made: Callable[..., Store], tmp_path: Path) -> None:
+    parts = {"claude-code": (OPUS, HAIKU), "codex": ("gpt-5", "gpt-5-mini")}
+    made_of = [
+        session(
+            user("look"), say("done", model=model, input_tokens=1000, output_tokens=100), session_id=model, agent=agent
+        )
+        for agent, models in parts.items()
+        for model in models
+    ]
+    got = scenario(what_if(store_of(tmp_path, *made_of)), "model")
+    assert got.name == "the cheapest model for sessions without an edit" and f"({HAIKU}, gpt-5-mini)" in got.exact
+
+
 def growing(calls: int, by: int) -> Calls:
     return [(1, 0, 100, n * by, by) for n in range(calls)]
 
@@ -166,6 +202,11 @@ def test_a_thread_that_starts_with_half_of_the_limit_is_left_as_it_is(made: Call
     assert fits and "context-limit" in what_if(store, context_tokens=70_000).not_asked
     assert "context-limit" in what_if(store, context_tokens=76_000).not_asked
     assert scenario(what_if(store, context_tokens=77_000), "context-limit").calls == 2
+    left = what_if(store, context_tokens=70_000).not_asked["context-limit"]
+    assert left == "no compaction brings 2 longer prompts below 70,000 tokens"
+    made([(1, 0, 100, 0, 90_000)], growing(10, 10_000), edits=False)  # the first thread begins above the limit
+    both = scenario(what_if(Store(store.folder), context_tokens=60_000), "context-limit")
+    assert both.exact == "prices; 5 longer prompts, 1 of which no compaction shortens enough"
 
 
 @pytest.fixture
@@ -199,6 +240,31 @@ def test_a_plan_costs_each_local_month_from_the_first_session_to_the_last(
     assert got.cost_usd == 20 * months == got.low_usd == got.high_usd and "a part of a month" in got.assumed
     assert got.name == "a plan at $20.00 a month" and (result.first, result.last) == days
     assert "subscription" in what_if(store_of(tmp_path, *made)).not_asked
+
+
+def test_a_plan_names_the_costliest_sessions_and_needs_a_time(
+    made: Callable[..., Store], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = made(PAUSED, growing(5, 10_000), edits=False)
+    got = scenario(what_if(store, subscription=20), "subscription")
+    per_session = rows(store, "SELECT session_id, cost_usd FROM sessions ORDER BY cost_usd DESC")[1]
+    assert [(m.session_id, m.cost_usd, m.then_usd) for m in got.largest] == [
+        (session_id, pytest.approx(usd), None) for session_id, usd in per_session
+    ]
+    timeless = session(user("look"), say("done", input_tokens=1000, output_tokens=100))
+    timeless.started_at = timeless.ended_at = None
+    unknown = what_if(store_of(tmp_path / "timeless", timeless), subscription=20)
+    assert unknown.not_asked["subscription"] == "no session has a time, so the months are not known"
+    out = printed(capsys, "what-if", "--store", tmp_path / "timeless", "--to", HAIKU, "--work", "all")
+    assert out.startswith("1 session without a time: ")
+
+
+def test_a_session_that_hardly_changes_is_not_listed(
+    made: Callable[..., Store], capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = made([(1, 40_000, 100, 0, 10)], edits=False)
+    out = printed(capsys, "what-if", "--store", store.folder)
+    assert "a one-hour cache" in out and "+0.0%" in out and "agentsignals show" not in out
 
 
 def test_a_plan_has_an_exact_price_where_the_calls_have_a_least_one(

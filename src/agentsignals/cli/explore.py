@@ -264,6 +264,7 @@ def run_findings(options: argparse.Namespace) -> int:
     if any(not 0 <= value <= 1 for value in chosen.values()):
         raise UsageError("--effect, --sureness or --rate is out of range.", "Give a share from 0 to 1.")
     store = store_with_sessions(options)
+    options.id = options.id or options.question
     topic = (options.id or "").replace("-", "_")
     if options.id is not None and topic not in findings.questions():
         from agentsignals.redaction import redacted_in
@@ -292,9 +293,11 @@ def run_findings(options: argparse.Namespace) -> int:
         of_topic = [answer for answer in made.answers if answer.id.startswith(f"{topic.replace('_', '-')}.")]
         made = replace(made, answers=of_topic, looked_at={topic: made.looked_at.get(topic, 0)}, resolved=[])
         if not of_topic:
-            checked = f"{made.looked_at[topic]:,} candidates were checked"
+            why = [*made.left_out.values(), *findings.why_none(store, topic, options.context)]
+            checked = f"{times(made.looked_at[topic], 'candidate')} checked"
             raise NothingFound(
-                f"No finding of the topic {options.id!r}: {checked}.", "`agentsignals findings` lists all."
+                f"No finding of the topic {options.id!r}: {'; '.join((checked, *why))}.",
+                "`agentsignals findings` lists all.",
             )
     return print_result(options, made, lambda made: _findings_text(made, named_again(options)))
 

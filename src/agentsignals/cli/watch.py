@@ -127,12 +127,12 @@ def _state(session: Session, upgrades: dict[str, list[str]]) -> dict[str, Any]:
 
 
 def _line(state: dict[str, Any]) -> str:
-    from agentsignals.cli.output import figure, printable
-    from agentsignals.questions.question import formatted
+    from agentsignals.cli.output import printable
+    from agentsignals.questions.question import formatted, times
 
     cost = formatted(state["cost_usd"], "usd", state["at_least"]) if state["cost_usd"] is not None else "cost unknown"
     loop = f"is this a loop? {state['loop']} ({state['caveat']})" if state["loop"] else "no loop seen"
-    counts = f"{figure(state['prompts'])} prompts, {state['calls']:,} calls, {state['failed']:,} failed"
+    counts = f"{times(state['prompts'], 'prompt')}, {times(state['calls'], 'call')}, {state['failed']:,} failed"
     return printable(f"{time.strftime('%H:%M:%S')}  {state['agent']} {state['session'][:8]}  {counts}, {cost}: {loop}")
 
 

@@ -49,14 +49,15 @@ def run_what_if(options: argparse.Namespace) -> int:
 
 def _text(made: WhatIf, folder: str | None) -> str:
     cost = formatted(made.cost_usd, "usd", made.at_least)
-    lines = [f"{times(made.sessions, 'session')}, {made.first} to {made.last}: {cost} at API prices", ""]
+    span = f", {made.first} to {made.last}" if made.first else " without a time"
+    lines = [f"{times(made.sessions, 'session')}{span}: {cost} at API prices", ""]
     rows = [
         (
             number,
             printable(scenario.name),
             formatted(scenario.cost_usd, "usd", made.at_least and scenario.id != "subscription"),
             f"{'<= ' if made.at_least and scenario.id == 'subscription' else ''}"
-            f"{scenario.cost_usd / made.cost_usd - 1:+.0%}",
+            f"{scenario.cost_usd / made.cost_usd - 1:+.1%}",
             interval(scenario.low_usd, scenario.high_usd, lambda usd: formatted(usd, "usd")),
         )
         for number, scenario in enumerate(made.scenarios, 1)
@@ -85,11 +86,9 @@ def _below(number: int, scenario: Scenario, named: str) -> list[str]:
         )
     if scenario.unpriced:
         lines.append(f"   {times(scenario.unpriced, 'call')} without such a price keep their cost.")
-    lines += [
-        printable(
-            f"   {formatted(moved.cost_usd, 'usd')} to {formatted(moved.then_usd, 'usd')}:"
-            f" agentsignals show {shlex.quote(moved.session_id)}{named}"
-        )
-        for moved in scenario.largest
-    ]
+    for moved in scenario.largest:
+        now, then = (usd if usd is None else formatted(usd, "usd") for usd in (moved.cost_usd, moved.then_usd))
+        if now != then:
+            amounts = now if then is None else f"{now} to {then}"
+            lines.append(printable(f"   {amounts}: agentsignals show {shlex.quote(moved.session_id)}{named}"))
     return lines

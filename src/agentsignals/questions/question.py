@@ -222,6 +222,8 @@ class Question(Struct, frozen=True, kw_only=True):
     """Queries whose rows each depend on one session, which they name `session_id`. In a large store they run over a few
     shards at a time, and the rows of a large shard are kept; they come as `Inputs.many`, ordered by their first two
     columns. Their table `sessions` has no column `place`."""
+    why_none: Callable[[Inputs], str] | None = None
+    """Return why there was nothing to answer."""
 
     @property
     def signals(self) -> frozenset[str]:

@@ -19,8 +19,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.model.prices import same_models
-from agentsignals.questions.estimates import by
-from agentsignals.questions.question import Inputs, Kind
+from agentsignals.questions.estimates import by, ranked
+from agentsignals.questions.question import Inputs, Kind, times
 from agentsignals.questions.sql import EQUAL_FAILURES, IS_SUBAGENTS, is_cost_bound, read_queries
 from agentsignals.stats.intervals import Interval
 from agentsignals.stats.paired import FEWEST_OF_A_SERIES, Stratified, holm, stratified
@@ -38,7 +38,7 @@ CLEARLY = 7.35
 """Least gain of the squared t at a clearly better day: the 95 % point of the likelihood ratio of a moment
 that was searched for (Hansen 2000)."""
 Axis = Literal["version", "model"]
-_TOO_FEW = "too few sessions on both sides that are alike"
+_TOO_FEW = f"fewer than {FEWEST} alike sessions, or {FEWEST_DAYS} days of them, on a side"
 _NUMBERED = re.compile(r"v?(\d+(?:\.\d+)+)(?:[-+.].*)?")
 """A version that is a number, and not a hash or a name."""
 
@@ -134,6 +134,15 @@ class MeasuredSession(NamedTuple):
 def changes(inputs: Inputs) -> list[Change]:
     """Return every comparison of the store, also those that could not be made, in order of time."""
     return compared(measured(inputs))
+
+
+def why_none(inputs: Inputs) -> str:
+    """Return why comparisons could not be made, each reason with their number; empty if all could."""
+    made = changes(inputs)
+    if not made:
+        return f"no version or model has {FEWEST} sessions with a time before it and {FEWEST} since"
+    reasons = Counter(change.absent for change in made if change.absent)
+    return "; ".join(f"{why} ({times(n, 'comparison')})" for why, n in ranked(reasons))
 
 
 def compared(sessions: Sequence[MeasuredSession]) -> list[Change]:
@@ -319,7 +328,7 @@ def _compared(
     change = replace(change, metric=metric.name)
     sides = [[s for s in side if metric.name in s.values] for side in (before, after)]
     if not all(sides):
-        return replace(change, absent="the log does not tell it" if not any(sides) else "one side does not tell it")
+        return replace(change, absent="the logs lack it" if not any(sides) else "the logs of one side lack it")
     both = {_stratum(change, s) for s in sides[0]} & {_stratum(change, s) for s in sides[1]}
     kept = [[s for s in side if _stratum(change, s) in both and s.place is not None] for side in sides]
     days = [{(s.place, s.started.date()) for s in side} for side in kept]

@@ -7,7 +7,7 @@ scenario that changes nothing costs what the calls cost. docs/what-if.md has the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from heapq import nlargest
 from itertools import groupby
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from agentsignals.errors import UsageError
 from agentsignals.model import NO_SUBAGENT, Session, Step, prices
+from agentsignals.model.prices import same_models
 from agentsignals.model.registry import did_you_mean
 from agentsignals.questions.question import cut, formatted, times
 from agentsignals.questions.sql import IS_SUBAGENTS
@@ -57,6 +58,7 @@ SAME_TOKENS = (0.71, 2.35)
 CONTEXT_TOKENS, FEWEST_CONTEXT_TOKENS = 100_000, 40_000
 """The usual limit of a context, and the least one: the largest summary has to fit beside a thread's start."""
 _LARGEST = 3
+_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens")
 _CALLS = f"""
     SELECT session_id, thread, seq, step, steps.model, epoch_us(timestamp) AS timestamp, stop_reason, turn, message_id,
         steps.input_tokens, steps.output_tokens, steps.cache_read_tokens, steps.cache_write_tokens,
@@ -79,7 +81,8 @@ class Moved(Struct, frozen=True, kw_only=True):
 
     session_id: str
     cost_usd: float
-    then_usd: float
+    then_usd: float | None
+    """None with a plan, whose price is no session's."""
 
 
 class Scenario(Struct, frozen=True, kw_only=True):
@@ -102,7 +105,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     unpriced: int = 0
     """Calls that it would change but that have no list price then; they keep their cost."""
     largest: list[Moved]
-    """Sessions whose cost it changes most."""
+    """Sessions whose cost it changes most; with a plan those that cost most without it."""
 
 
 class WhatIf(Struct, frozen=True, kw_only=True):
@@ -164,6 +167,13 @@ class _Ledger:
     def total_with(self, then: Mapping[int, float]) -> float:
         return self.total + fsum(usd - self.usd[n] for n, usd in then.items())
 
+    def by_session(self, then: Mapping[int, float]) -> dict[str, float]:
+        """Return the cost of each session with these costs of calls."""
+        sums: defaultdict[str, float] = defaultdict(float)
+        for n, call in enumerate(self.calls):
+            sums[call.of["session_id"]] += then.get(n, self.usd[n])
+        return sums
+
     def threads(self) -> Iterator[list[tuple[int, _Call]]]:
         """Yield the main thread's calls of each session that have a prompt of their own, with their places."""
         own = [
@@ -186,12 +196,8 @@ class _Ledger:
         unpriced: int = 0,
         break_even: float | None = None,
     ) -> Scenario:
-        sessions: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-        for n, call in enumerate(self.calls):
-            sums = sessions[call.of["session_id"]]
-            sums[0] += self.usd[n]
-            sums[1] += then.get(n, self.usd[n])
-        moved = [Moved(session_id=s, cost_usd=a, then_usd=b) for s, (a, b) in sessions.items() if a != b]
+        now, otherwise = self.by_session({}), self.by_session(then)
+        moved = [Moved(session_id=s, cost_usd=a, then_usd=otherwise[s]) for s, a in now.items() if a != otherwise[s]]
         return Scenario(
             id=id,
             name=name,
@@ -204,7 +210,7 @@ class _Ledger:
             exact=exact,
             assumed=assumed,
             unpriced=unpriced,
-            largest=nlargest(_LARGEST, moved, key=lambda m: (abs(m.then_usd - m.cost_usd), m.session_id)),
+            largest=nlargest(_LARGEST, moved, key=lambda m: (abs((m.then_usd or 0.0) - m.cost_usd), m.session_id)),
         )
 
 
@@ -365,11 +371,14 @@ def _other_model(ledger: _Ledger, work: Work, model: str | None, id: str) -> Sce
     chosen = [(n, call) for n, call in enumerate(ledger.calls) if call.is_of(work)]
     if not chosen:
         return {id: f"no priced call is of {words}"}
-    cheapest = {} if model else _cheapest(ledger.calls)
+    models = {call.step.model for call in ledger.calls if call.step.model} | ({model} if model else set())
+    same = same_models(models)
+    cheapest = {} if model else _cheapest(ledger.calls, [call for _, call in chosen])
     changed: Changed = {}
     for n, call in chosen:
-        name = model or cheapest.get(call.of["agent"], call.step.model)
-        if name is not None and name != call.step.model:
+        now = call.step.model
+        name = model or cheapest.get((call.of["agent"], now), now)
+        if name is not None and (now is None or same[name] != same[now]):
             changed[n] = _with_model(call.step, name)
     if not changed:
         used = model or "the cheapest model"
@@ -378,24 +387,34 @@ def _other_model(ledger: _Ledger, work: Work, model: str | None, id: str) -> Sce
     then, unpriced = ledger.then(changed)
     before, after = fsum(ledger.usd[n] for n in then), fsum(then.values())
     rest = ledger.total - before
-    models = ", ".join(sorted({changed[n].model or "" for n in then}))
+    named = sorted({changed[n].model or "" for n in then})
+    few = f" ({cut(', '.join(named), 100)})" if len(named) > 1 else ""
+    name = f"{'the cheapest model' if few else named[0]} for {words}"
     return ledger.scenario(
-        id, f"{cut(models, 60)} for {words}", then, (rest + SAME_TOKENS[0] * after, rest + SAME_TOKENS[1] * after),
+        id, name, then, (rest + SAME_TOKENS[0] * after, rest + SAME_TOKENS[1] * after),
         unpriced=unpriced, break_even=before / after if after else None,
-        exact=f"list prices of {prices.DATE} and tokens as logged",
+        exact=f"list prices of {prices.DATE}{few} and tokens as logged",
         assumed=f"the same tokens, and work as good (bounds: five real changes of model cost {SAME_TOKENS[0]:g} to"
         f" {SAME_TOKENS[1]:g} times that)",
     )  # fmt: skip
 
 
-def _cheapest(calls: Iterable[_Call]) -> dict[str, str]:
-    """Return the model with the lowest input price that each agent used."""
+def _cheapest(calls: Sequence[_Call], chosen: Sequence[_Call]) -> dict[tuple[str, str | None], str]:
+    """Return the cheapest model that each agent used, by agent and present model, where it is cheaper than the present
+    one. `chosen`: the calls of which an average one is priced."""
     used: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for call in calls:
-        name = call.step.model
-        if name is not None and (usd := prices.cost_usd(name, 1_000_000, 0)) is not None:
-            used[call.of["agent"]][name] = usd
-    return {agent: min(models, key=lambda name: (models[name], name)) for agent, models in used.items()}
+    for agent in {call.of["agent"] for call in chosen}:
+        steps = [call.step for call in chosen if call.of["agent"] == agent]
+        amounts = {name: round(fsum(getattr(step, name) or 0 for step in steps) / len(steps)) for name in _TOKENS}
+        for name in {call.step.model for call in calls if call.of["agent"] == agent and call.step.model}:
+            (usd,) = _list_prices([_with_model(replace(steps[0], **amounts), name)])
+            if usd is not None:
+                used[agent][name] = usd
+    made: dict[tuple[str, str | None], str] = {}
+    for agent, models in used.items():
+        least = min(models, key=lambda name: (models[name], name))
+        made |= {(agent, name): least for name, usd in models.items() if models[least] < usd}
+    return made
 
 
 def _with_model(step: Step, model: str) -> Step:
@@ -417,30 +436,43 @@ def _with_model(step: Step, model: str) -> Step:
     )  # fmt: skip
 
 
+class _Limited(NamedTuple):
+    """Calls of threads that are compacted before a prompt exceeds a limit."""
+
+    changed: Changed
+    compactions: Changed
+    """Calls that write the summaries, each by the call before it."""
+    longer: int
+    """Prompts that exceed the limit as they were logged."""
+    still_longer: int
+
+
 def _context_limit(ledger: _Ledger, most: int) -> Scenario | dict[str, str]:
     least, middle, largest = (_limited(ledger, most, summary) for summary in (0, *SUMMARY_TOKENS))
-    if not middle[0]:
-        return {"context-limit": f"no thread grew past {most:,} tokens"}
-    then, unpriced = ledger.then(*middle)
-    ends = [ledger.total_with(each) for each in (then, *(ledger.then(*of)[0] for of in (least, largest)))]
-    longer = sum(call.is_main and _prompt(call.step) > most for call in ledger.calls)
+    if not middle.changed:
+        left = f"no compaction brings {times(middle.longer, 'longer prompt')} below {most:,} tokens"
+        return {"context-limit": left if middle.longer else f"no thread grew past {most:,} tokens"}
+    still = f", {middle.still_longer:,} of which no compaction shortens enough" if middle.still_longer else ""
+    then, unpriced = ledger.then(middle.changed, middle.compactions)
+    others = [ledger.then(of.changed, of.compactions)[0] for of in (least, largest)]
+    ends = [ledger.total_with(each) for each in (then, *others)]
     return ledger.scenario(
         "context-limit", f"contexts of at most {most:,} tokens", then, (min(ends), max(ends)), unpriced=unpriced,
-        exact=f"prices; {times(longer, 'longer prompt')}",
-        assumed=f"{times(len(middle[1]), 'compaction')} leaving {SUMMARY_TOKENS[0]:,} tokens of summary (bounds: none,"
-        f" and {SUMMARY_TOKENS[1]:,}); the work stays the same",
+        exact=f"prices; {times(middle.longer, 'longer prompt')}{still}",
+        assumed=f"{times(len(middle.compactions), 'compaction')} leaving {SUMMARY_TOKENS[0]:,} tokens of summary"
+        f" (bounds: none, and {SUMMARY_TOKENS[1]:,}); the work stays the same",
     )  # fmt: skip
 
 
-def _limited(ledger: _Ledger, most: int, summary: int) -> tuple[Changed, Changed]:
-    """Return the calls of threads that are compacted before a prompt exceeds `most`, and the calls that write the
-    summaries, each by the call before it.
+def _limited(ledger: _Ledger, most: int, summary: int) -> _Limited:
+    """Compact threads before a prompt exceeds `most`.
 
     After a compaction the context is the thread's first prompt, at most the median one of its agent, and a summary of
     so many tokens, sent anew. A thread where that is more than half of the limit is left as it is.
     """
     changed: Changed = {}
     compactions: Changed = {}
+    longer = still_longer = 0
     threads = list(ledger.threads())
     starts: defaultdict[str, list[int]] = defaultdict(list)
     for thread in threads:
@@ -465,10 +497,12 @@ def _limited(ledger: _Ledger, most: int, summary: int) -> tuple[Changed, Changed
                 context = anew + max(0, growth)
             else:
                 context += growth
+            longer += size > most
+            still_longer += context > most
             if context < size:
                 changed[n] = _shortened(step, size - context, anew)
             last = n
-    return changed, compactions
+    return _Limited(changed, compactions, longer, still_longer)
 
 
 def _shortened(step: Step, tokens: int, anew: int) -> Step:
@@ -492,13 +526,21 @@ def _shortened(step: Step, tokens: int, anew: int) -> Step:
 def _subscription(ledger: _Ledger, usd: float | None, started: Sequence[datetime]) -> Scenario | dict[str, str]:
     if usd is None:
         return {"subscription": "--subscription USD compares with a plan's monthly price"}
-    first, last = (min(started), max(started)) if started else (None, None)
-    months = 12 * (last.year - first.year) + last.month - first.month + 1 if first and last else 0
+    if not started:
+        return {"subscription": "no session has a time, so the months are not known"}
+    first, last = min(started), max(started)
+    months = 12 * (last.year - first.year) + last.month - first.month + 1
     cost = usd * months
     name = f"a plan at {formatted(usd, 'usd')} a month"
     return Scenario(
         id="subscription", name=name, cost_usd=cost, low_usd=cost, high_usd=cost,
-        calls=len(ledger.calls), calls_usd=ledger.total, largest=[],
+        calls=len(ledger.calls), calls_usd=ledger.total,
+        largest=[
+            Moved(session_id=session_id, cost_usd=cost_usd, then_usd=None)
+            for session_id, cost_usd in nlargest(
+                _LARGEST, ledger.by_session({}).items(), key=lambda each: (each[1], each[0])
+            )
+        ],
         exact=f"{times(months, 'calendar month')} at that price",
         assumed="all calls fit into the plan's limits; a part of a month is paid as a whole one",
     )  # fmt: skip

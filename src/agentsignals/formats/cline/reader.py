@@ -419,6 +419,8 @@ class TaskReader(Conversation):
             call_id = result.call_id or (calls[n].call_id if n < len(calls) else "")
             status, code = _status(result, is_command=self.is_command(call_id))
             self.result(call_id, result.text, status, ended, None, code)
+            if status == "rejected" and not exchange.shown and (said := _FEEDBACK.search(result.text)):
+                self.builder.turn("rejection_feedback", said[1] or json.loads(said[2]), ended)
         return any(call.status == "rejected" for call in calls)
 
     def page_call(self, line: int, row: Row, step: Step) -> ToolCall:
@@ -533,6 +535,8 @@ _NOTHING = "Result:\n(tool did not return anything)"
 """Follows the result of a failed edit, for the same call."""
 _BEGINNING = 400
 _REFUSED = ("The user denied this operation", '"status":"denied"')
+_FEEDBACK = re.compile(r'<feedback>\s*(.+?)\s*</feedback>|"feedback":\s*("(?:[^"\\]|\\.)+")', re.DOTALL)
+"""A person's words in the result of a call that they refused. A task's page has them as a row of its own."""
 _SKIPPED = ("Skipping tool due to user rejecting", "was interrupted and may have unintended side effects")
 _FAILED = ("The tool execution failed", '"status":"error"', "was not executed", "does not exist. Please use")
 _NO_CODE = ("Command executed.", "Command is still running")

@@ -401,6 +401,15 @@ def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa
     raise UsageError(f"There is no finding {id!r}.", f"{near} {listed} `agentsignals findings` lists them.".lstrip())
 
 
+def why_none(store: Store, topic: str, context: str | None = None) -> list[str]:
+    """Return why a topic had nothing to answer, if it can tell."""
+    question = questions()[topic]
+    if question.why_none is None:
+        return []
+    why = question.why_none(Reader(store, [question], context).inputs(question))
+    return [why] if why else []
+
+
 class _Answers(Struct):
     """Candidates of some questions."""
 

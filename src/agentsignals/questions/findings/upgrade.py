@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from agentsignals.questions import upgrades
-from agentsignals.questions.question import Inputs, Question, formatted
+from agentsignals.questions.question import Inputs, Question, formatted, times
 from agentsignals.questions.ranking import Answer, finding_id, safe_name, sessions_sql, with_source_lines
 from agentsignals.questions.upgrades import METRICS, Change
 
+_PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 _OF_SESSIONS = (
     "SELECT session_id, min(seq) AS seq, any_value(sessions.started_at) AS started_at,"
     " any_value(sessions.agent_version) AS agent_version, any_value(sessions.model) AS model"
@@ -31,18 +34,21 @@ def answer_of(change: Change) -> Answer:
         gap = f"The change is {100 * low:+.1f} to {100 * high:+.1f} points"
     else:
         gap = f"That is {low:.2f} to {high:.2f} times as much"
-    alike = "projects and with the same model" if is_version else "projects"
+    sides = ("of earlier versions", "of this or later ones") if is_version else ("before", "with it")
+    alike = ", and with the same model" if is_version else ""
     details = [
-        f"{gap} (95%), over {change.n_before:,} sessions before and {change.n_after:,} after in the same {alike};"
-        f" {change.left_out:,} around it have no counterpart."
+        f"{gap} (95%), over {change.n_before:,} sessions {sides[0]} and {change.n_after:,} {sides[1]}, in the same"
+        f" projects, with or without edits alike{alike}."
     ]
+    if change.left_out:
+        details.append(f"{times(change.left_out, 'session')} of that time had no counterpart.")
     if change.taken_with:
         details.append(f"Versions up to {safe_name(change.taken_with[-1])} are counted with it.")
     if change.also_changed:
         details.append(f"At the same time {change.also_changed} changed.")
     is_worse = change.excess > 0
-    sides = [session_id[:8] for session_id in (change.sessions_before[-1], change.sessions_after[0])]
-    commands = ", ".join(f"`agentsignals show {side}`" for side in sides if side.isalnum())
+    nearest = (change.sessions_before[-1], change.sessions_after[0])
+    commands = ", ".join(f"`agentsignals show {session_id}`" for session_id in nearest if _PLAIN.fullmatch(session_id))
     among = sessions_sql(change.sessions_before + change.sessions_after)
     return Answer(
         id=finding_id(f"upgrade.{change.axis}.{metric.name}", f"{change.agent} {change.name}"),
@@ -73,4 +79,5 @@ UPGRADE_FINDING = Question(
     queries=upgrades.QUERIES,
     function=upgrade,
     sliced=upgrades.SLICED,
+    why_none=upgrades.why_none,
 )

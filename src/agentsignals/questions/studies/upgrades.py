@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from agentsignals.questions import upgrades
@@ -20,34 +19,33 @@ def upgrades_study(inputs: Inputs) -> Outcome:
     made = [change for change in changes if change.before is not None]
     made.sort(key=lambda c: (not c.is_said, c.q if c.q is not None else 1.0, c.day, c.agent, c.metric))
     said = [change for change in made if change.is_said]
-    reasons = Counter(change.absent for change in changes if change.absent)
+    reasons = upgrades.why_none(inputs)
     silent = listing({safe_name(row["agent"]): row["n"] for row in inputs.rows["silent"]})
     timed = [row["session_id"] for row in inputs.rows["sessions"] if row["started_at"] is not None]
     note = (
         "Sessions are compared within projects, with or without edits alike, and at a change of version with one model."
     )
     if reasons:
-        note += f" Not compared: {listing(reasons)}."
+        note += f" Not compared: {reasons}."
     if silent:
         note += f" Sessions whose log has no version: {silent}."
     return Outcome(
-        findings=[_sessions("upgrades.compared", made, timed), _sessions("upgrades.changed", said, timed)],
+        findings=[_sessions("upgrades.compared", made, timed, note), _sessions("upgrades.changed", said, timed)],
         tables=[
             table(
                 "upgrades.changes",
                 [_row(change) for change in made],
                 n=len(made),
                 evidence=[[*change.sessions_before, *change.sessions_after] for change in made],
-                note=note,
             )
         ],
     )
 
 
-def _sessions(id: str, changes: Sequence[Change], timed: Sequence[str]) -> Finding:  # noqa: A002  (the finding's field)
+def _sessions(id: str, changes: Sequence[Change], timed: Sequence[str], note: str = "") -> Finding:  # noqa: A002  (the finding's field)
     """Return how many of the sessions with a time these changes compare."""
     compared = {s for change in changes for s in (*change.sessions_before, *change.sessions_after)}
-    return count(len(compared), len(timed), evidence=[(s, s in compared, 1) for s in timed]).finding(id)
+    return count(len(compared), len(timed), evidence=[(s, s in compared, 1) for s in timed]).finding(id, note=note)
 
 
 def _row(change: Change) -> list[object]:
