@@ -255,11 +255,13 @@ def test_a_summary_alone_makes_a_rate_and_reports_found_later_make_no_second_tri
 
 def test_of_a_submission_that_lists_the_resolved_alone_no_rate_is_made(tmp_path: Path) -> None:
     place = "evaluation/lite/2026_m/results/results.json"
-    lists = {"no_generation": [], "no_logs": [], "resolved": [TASK]}
+    lists = {"no_generation": ["acme__tools-7"], "no_logs": ["acme__tools-8"], "resolved": [TASK]}
     analyzed(tmp_path / "store", placed(tmp_path / "runs", {place: json.dumps(lists)}))
     assert rows(tmp_path / "store", "FROM attempts") == []
-    known = attempts(tmp_path, {place: json.dumps({**lists, "generated": [TASK, "acme__tools-9"]})})
-    assert {k["task_id"]: k["reward"] for k in known} == {TASK: 1.0, "acme__tools-9": 0.0}
+    lists["generated"] = [TASK, "acme__tools-9"]
+    known = attempts(tmp_path, {place: json.dumps(lists)})
+    expected = {TASK: 1.0, "acme__tools-7": 0.0, "acme__tools-8": None, "acme__tools-9": 0.0}
+    assert {k["task_id"]: k["reward"] for k in known} == expected
 
 
 def outcomes(store: Path, by: str = "run_id") -> dict[str, Counter[str]]:
@@ -794,3 +796,47 @@ def test_a_report_says_itself_whether_the_environment_failed(
     told["patch_successfully_applied"] = told["resolved"] or "infra_failure_reason" in facts or None
     attempts(tmp_path, {f"{LOGS}/report.json": json.dumps({TASK: told})})
     assert rows(tmp_path / "store", "SELECT outcome FROM attempts") == [{"outcome": outcome}]
+
+
+def merged(*tasks: str) -> str:
+    """A report of several instances in one file, each second one resolved."""
+    each = {"patch_is_None": False, "patch_exists": True, "patch_successfully_applied": True}
+    return json.dumps({task: {**each, "resolved": n % 2 == 0} for n, task in enumerate(tasks)})
+
+
+def predictions(*tasks: str, model: str = "org/a") -> str:
+    patch = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n"
+    rows = [{"instance_id": task, "model_name_or_path": model, "model_patch": patch} for task in tasks]
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("files", "solved", "unjudged"),
+    [
+        ({"predictions.jsonl": predictions("a__b-1", "a__b-2", "a__b-3")}, {"org/a": 1}, 1),
+        ({"mine.jsonl": predictions("a__b-1", "a__b-2")}, {"org/a": 1}, 0),
+        ({"mine.jsonl": predictions("a__b-1", "a__b-2"), "b.jsonl": predictions("a__b-1", model="b")}, {"org/a": 1}, 1),
+        # Either may be meant, or none has all of the instances: the report's verdicts are nobody's.
+        (
+            {"mine.jsonl": predictions("a__b-1", "a__b-2"), "b.jsonl": predictions("a__b-1", "a__b-2", model="b")},
+            {None: 1}, 4,
+        ),
+        ({"predictions.jsonl": predictions("a__b-1")}, {None: 1}, 1),
+        ({"below/predictions.jsonl": predictions("a__b-1", "a__b-2")}, {None: 1}, 2),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("at_once", [True, False])
+def test_one_report_of_many_instances_judges_the_only_predictions_beside_it(
+    tmp_path: Path, files: dict[str, str], solved: dict[str | None, int], unjudged: int, at_once: bool
+) -> None:
+    told = {"evaluation_report.json": merged("a__b-1", "a__b-2"), **files}
+    for name in sorted(told, reverse=True):
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_text(told[name])
+        if (not at_once and unjudged < 4) or len(list((tmp_path / "in").rglob("*.json*"))) == len(told):
+            analyzed(tmp_path / "store", tmp_path / "in")
+    sql = "SELECT json_extract_string(knobs, 'model_id') AS model, outcome, count(*) AS n FROM attempts GROUP BY ALL"
+    made = rows(tmp_path / "store", sql)
+    assert {row["model"]: row["n"] for row in made if row["outcome"] == "solved"} == solved
+    assert sum(row["n"] for row in made if row["outcome"] == "not_judged") == unjudged
+    assert {row["model"]: row["n"] for row in made if row["outcome"] == "failed"} == solved

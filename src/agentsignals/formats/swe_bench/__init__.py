@@ -130,4 +130,4 @@ def is_beside(path: str, instance: object) -> bool:
     return isinstance(instance, str) and instance.lower() in named
 
 
-FORMAT = Format(name="swe-bench", version=11, claims=claims, of_json=None, snapshots=False)
+FORMAT = Format(name="swe-bench", version=12, claims=claims, of_json=None, snapshots=False)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct, field, structs
 
 from agentsignals.changes.patches import patched_files
-from agentsignals.formats import Input, Reading
+from agentsignals.formats import ANSWERS, ASKS, Input, Reading
 from agentsignals.formats.documents import each, is_list, saw_again, tally
 from agentsignals.formats.instances import (
     TrialsBelow,
@@ -41,16 +41,35 @@ def read(inputs: list[Input]) -> Reading:
     reading = Reading()
     lists = [source for source in inputs if _reader_of(source) is submission_parts]
     runs = {s.folder: posixpath.basename(s.folder) for s in lists if home_of_results(s.artifact.path) == s.folder}
+    handed: list[tuple[Input, list[Attempt]]] = []
+    by_model: dict[str, dict[str, set[str]]] = {}
+    reported: dict[str, set[str]] = {}
     for source in inputs:
         parts = _reader_of(source)
         if parts is _prediction_parts:
-            reading.attempts += _prediction_parts(source, runs.get(source.folder))
+            handed.append((source, _prediction_parts(source, runs.get(source.folder))))
         elif parts not in (submission_parts, summary_parts):
-            reading.attempts += parts(source)
-    by_model: dict[str, dict[str, set[str]]] = {}
-    for part in reading.attempts:
-        if part.scope == "lent" and "patch" in part.kinds and part.task_id is not None and MODEL in part.observed:
+            reading.attempts += (made := parts(source))
+            if parts is _report_parts and len(made) > 1:
+                reported.setdefault(source.folder, set()).update(p.task_id for p in made if p.task_id is not None)
+    for part in (part for _, made in handed for part in made):
+        if part.scope == "lent" and part.task_id is not None and MODEL in part.observed:
             by_model.setdefault(part.root, {}).setdefault(part.observed[MODEL], set()).add(part.task_id)
+    # One report of many instances is about the only predictions in its folder that have all of these. Of several it is
+    # about none, and stays apart from them.
+    judged = set()
+    for folder, tasks in list(reported.items()):
+        models = [model for model, had in by_model.get(folder, {}).items() if tasks <= had]
+        if len(models) != 1:
+            del reported[folder]
+        for part in reading.attempts if models else ():
+            if part.root == folder and part.task_id in tasks and part.task_id is not None:
+                part.goes_by = run_of_model(models[0] if len(models) == 1 else "report", part.task_id)
+                part.root = _root_of(part)
+                judged.add(part.goes_by)
+    for source, made in handed:
+        # Nobody evaluates an empty patch, and an evaluation may fail: no report tells of what was handed in then.
+        reading.attempts += known_by_all(source, made, judged=judged)
     for source in _newest_of_each(source for source in inputs if _reader_of(source) is summary_parts):
         reading.attempts += summary_parts(source, by_model.get(source.folder, {}))
     handed_in: dict[str, list[str]] = {}
@@ -68,6 +87,8 @@ def read(inputs: list[Input]) -> Reading:
         if isinstance(model, str) and "patch" not in part.kinds:
             part.observed[MODEL] = written.get(model, model.replace("__", "/"))
     reading.keys = {f"run:{p.goes_by}" for p in reading.attempts if p.scope == "trial" and p.goes_by is not None}
+    reading.keys |= {f"{ASKS}report:{source.folder}" for source, _ in handed}
+    reading.keys |= {f"{ANSWERS}report:{folder}" for folder in reported}
     return reading
 
 
@@ -100,9 +121,12 @@ def _reader_of(source: Input) -> Callable[[Input], list[Attempt]]:
     return next((parts for mark, parts in _BY_MARK.items() if mark in begin), row_parts)
 
 
-def known_by_all(source: Input, parts: list[Attempt], others: Collection[str] = frozenset()) -> list[Attempt]:
+def known_by_all(
+    source: Input, parts: list[Attempt], others: Collection[str] = frozenset(), judged: Collection[str] = frozenset()
+) -> list[Attempt]:
     """Return the parts that lend to existing trials. If the file is read for itself, add trials for instances without
-    any other file: an outcome must be known whatever it is. `others`: tasks whose trials here are another model's."""
+    any other file: an outcome must be known whatever it is. `others`: tasks whose trials here are another model's.
+    `judged`: trials in a report beside it."""
     named = source.named_trials
     if named is None:
         return parts
@@ -110,7 +134,11 @@ def known_by_all(source: Input, parts: list[Attempt], others: Collection[str] = 
     evaluated = {name.partition("/")[2] for name in named if name.count("/") == 2}
     made = []
     for part in parts:
-        is_named = part.goes_by in named or (part.task_id not in others and f"{folder}/{part.task_id}" in named)
+        is_named = (
+            part.goes_by in named
+            or part.goes_by in judged
+            or (part.task_id not in others and f"{folder}/{part.task_id}" in named)
+        )
         if part.run_id is not None and part.goes_by in evaluated:
             is_named = f"{part.run_id}/{part.goes_by}" in named  # another run of the model is another trial
         if part.goes_by and not is_named:
@@ -291,9 +319,7 @@ def _prediction_parts(source: Input, run: str | None = None) -> list[Attempt]:
         parts.append(part)
     if len(parts) == 1 and is_beside(artifact.path, predictions[0].instance_id):
         parts[0].scope, parts[0].goes_by = "trial", None
-        return parts
-    # Nobody evaluates an empty patch, and an evaluation may fail: no report tells of what was handed in then.
-    return known_by_all(source, parts)
+    return parts
 
 
 # -- lists of instances: the harness's summary, and the results of a published submission
@@ -399,8 +425,8 @@ def submission_parts(source: Input, handed_in: Mapping[str, Collection[str]] = M
     """Return the parts of a submission's results.
 
     Today's lists name nobody who failed. Failures are known if `generated`, or the predictions (`handed_in`, by the
-    submission's folder), lists all instances. Otherwise only instances that no report can cover are taken, since the
-    resolved alone give no rate.
+    submission's folder), lists all instances. Otherwise only instances that no report can cover are taken, and none if
+    the resolved have no other files: either list alone gives a false rate.
     """
     results = document(source.data, source.artifact, decoder(Submission).decode)
     if results is None:
@@ -424,7 +450,8 @@ def submission_parts(source: Input, handed_in: Mapping[str, Collection[str]] = M
     lent = [part(i, "resolved", 1.0) for i in results.resolved]
     generated = results.generated if results.generated is not None else handed_in.get(home)
     if generated is None:
-        return known_by_all(source, parts) + lent
+        has_trials = any(part.goes_by in (source.named_trials or ()) for part in lent)
+        return (known_by_all(source, parts) if has_trials else parts) + lent
     others = {canonical(i) for i in (*results.resolved, *results.no_generation, *results.no_logs)}
     lent += [part(i, "not resolved", 0.0) for i in generated if canonical(i) not in others]
     return known_by_all(source, parts + lent)
