@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -77,6 +77,10 @@ def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: di
     by_root: dict[str, list[Attempt]] = {}
     for part in not_lent:
         by_root.setdefault(part.root, []).append(part)
+    lent_to: dict[str, list[Attempt]] = {"": [], **{p.task_id: [] for p in lent if p.task_id is not None}}
+    for part in lent:  # a leaderboard has tens of thousands
+        for task in lent_to if part.task_id is None else (part.task_id,):
+            lent_to[task].append(part)
     trials: dict[str, list[Session]] = {}
     for root in sorted(roots):
         here = by_root[root]
@@ -87,7 +91,7 @@ def attach_attempts(sessions: list[Session], parts: list[Attempt], artifacts: di
             for part in here:
                 if (part.session_artifact, part.session_id) in conversations:
                     part.session_artifact, part.session_id = met[0].artifact_id, met[0].session_id
-        trials[root] = _trials(root, here, met, lent)
+        trials[root] = _trials(root, here, met, lent, lent_to)
     for root in sorted(source_of):
         trial = trials[source_of[root]]
         if any(session.attempt is not None for session in trial):  # else the regrade stays an attempt by itself
@@ -269,18 +273,20 @@ def _gather_parts(parts: list[Attempt]) -> list[Attempt]:
     if len({p.root for p in named}) < 2:
         return parts
     names: dict[str, set[str]] = {}
+    roots: dict[str, set[str]] = {}
     lived_in: dict[str, set[str]] = {}
     for part in named:
         names.setdefault(part.root, set()).add(part.goes_by or "")
+        roots.setdefault(part.goes_by or "", set()).add(part.root)
         if part.session_artifact is not None:
             lived_in.setdefault(part.goes_by or "", set()).add(part.root)
     with_session = {p.root for p in parts if p.session_artifact is not None}
     moves: dict[tuple[str, str | None], str] = {}
-    for name in {p.goes_by or "" for p in named}:
-        homes = lived_in.get(name) or {r for r, held in names.items() if held == {name}}
+    for name, holding in roots.items():
+        homes = lived_in.get(name) or {r for r in holding if len(names[r]) == 1}
         if len(homes) == 1:
             home = next(iter(homes))
-            moves |= {(r, name): home for r, held in names.items() if name in held and r not in with_session}
+            moves |= {(r, name): home for r in holding if r not in with_session}
     # What lies in a trial's folder without a name of its own goes where the trial goes.
     moves |= {(r, None): home for (r, name), home in moves.items() if names[r] == {name}}
     return [
@@ -348,8 +354,11 @@ def _belongs_to(part: Attempt, session: Session) -> bool:
     return part.session_id is None or part.session_id == session.session_id
 
 
-def _trials(root: str, parts: list[Attempt], sessions: list[Session], lent: list[Attempt]) -> list[Session]:
-    """Return the sessions of every trial in a folder: several where its parts name several tasks."""
+def _trials(
+    root: str, parts: list[Attempt], sessions: list[Session], lent: list[Attempt], lent_to: Mapping[str, list[Attempt]]
+) -> list[Session]:
+    """Return the sessions of every trial in a folder: several where its parts name several tasks. `lent_to`: what may
+    be lent to each task; to any other task what is under an empty name."""
     tied = [(s, [p for p in parts if _belongs_to(p, s)]) for s in sessions]
     loose = [p for p in parts if not any(p in session_parts for _, session_parts in tied)]
     tasks = list(dict.fromkeys(p.task_id for p in loose if p.task_id is not None))
@@ -369,7 +378,8 @@ def _trials(root: str, parts: list[Attempt], sessions: list[Session], lent: list
         task = name if name and not name.startswith("#") else None
         about = [p for p in loose if p.task_id in (None, task) or task is None]
         naming = [*(p for _, session_parts in trials[name] for p in session_parts), *about]
-        lent_parts = [p for p in lent if _lends_to(p, root, task) and _is_about_trial(p, naming)]
+        given = lent if task is None else lent_to.get(task, lent_to[""])
+        lent_parts = [p for p in given if _lends_to(p, root, task) and _is_about_trial(p, naming)]
         result += _attempts(_trial_id(root, name, naming, several=len(trials) > 1), trials[name], about, lent_parts)
     return result
 
