@@ -302,3 +302,29 @@ def test_a_regrade_whose_trial_is_not_here_is_an_attempt_by_itself(tmp_path: Pat
     (tmp_path / "t__1" / "result.json").write_text(json.dumps(result(config={**config(), **source}, **rewarded(1.0))))
     (known,) = attempts(tmp_path, tmp_path / "s")
     assert (known["trial_id"], known["outcome"]) == ("t__1", "solved")
+
+
+@pytest.mark.parametrize(
+    ("told", "task"),
+    [
+        ({"path": "/data/tasks/fix-it/"}, "fix-it"),
+        ({"name": "org/fix-it"}, "org/fix-it"),
+        ({"git_url": "https://x", "path": "tasks/fix-it"}, "fix-it"),
+        ({}, None),
+    ],
+)
+@pytest.mark.parametrize("result_text", [None, '{"task_name": "other", "trial_name": "fix__1", "task_checksum": '])
+def test_a_trial_without_its_result_has_the_task_of_its_configuration(
+    tmp_path: Path, told: dict[str, str], task: str | None, result_text: str | None
+) -> None:
+    trial = tmp_path / "job" / "fix__1"
+    (trial / "verifier").mkdir(parents=True)
+    (trial / "config.json").write_text(json.dumps({**config(), "trial_name": "fix__1", "task": told}))
+    (trial / "verifier" / "reward.txt").write_text("0")
+    if result_text is not None:
+        (trial / "result.json").write_text(result_text)
+    pipeline.analyze([str(tmp_path / "job")], tmp_path / "store", jobs=1)
+    assert asked(Store(tmp_path / "store"), "SELECT task_id, outcome FROM attempts")[1] == [(task, "failed")]
+    (trial / "result.json").write_text(json.dumps({**result(), "task_name": "whole", "trial_name": "fix__1"}))
+    pipeline.analyze([str(tmp_path / "job")], tmp_path / "store", jobs=1)
+    assert asked(Store(tmp_path / "store"), "SELECT task_id FROM attempts")[1] == [("whole",)]

@@ -57,7 +57,7 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[], companion=True) if is_report or is_reward else None
 
 
-FORMAT = Format(name="harbor", version=8, claims=claims, snapshots=False)
+FORMAT = Format(name="harbor", version=9, claims=claims, snapshots=False)
 
 
 _FOLDERS = frozenset(("agent", "verifier", "panes", "sessions"))

@@ -88,7 +88,13 @@ def read(inputs: list[Input]) -> Reading:
             saw(source.artifact, kind)
             files.append((source, kind, record))
     jobs = {source.folder: record for source, kind, record in files if kind.endswith("_config") and _is_of_job(record)}
-    return Reading(attempts=[part for source, kind, record in files for part in _attempts(source, kind, record, jobs)])
+    made = [(kind, record, part) for source, kind, record in files for part in _attempts(source, kind, record, jobs)]
+    named = {part.root for _, _, part in made if part.task_id is not None}
+    for kind, record, part in made:  # a trial without its result: the task is in its configuration
+        if kind == "trial_config" and part.scope == "trial" and part.root not in named:
+            path = string(inside(record, "task", "path")) or ""
+            part.task_id = string(inside(record, "task", "name")) or posixpath.basename(path.rstrip("/")) or None
+    return Reading(attempts=[part for _, _, part in made])
 
 
 def _decode(data: memoryview | bytes) -> tuple[str, _Record]:
