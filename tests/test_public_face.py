@@ -116,6 +116,7 @@ def test_candidates_that_had_other_tasks_are_compared_only_anyway(tmp_path: Path
         for model in "ab"
     ]
     store = store_of(tmp_path / "store", *(view.session for views in runs for view in views))
-    with pytest.raises(UnlikeCandidates, match="tasks differ"):
+    with pytest.raises(UnlikeCandidates, match="tasks differ") as refused:
         agentsignals.compare(store, ["model"])
+    assert refused.value.hint.startswith("--where chooses"), "there is no command that compares two alone"
     assert agentsignals.compare(store, ["model"], anyway=True).unlike

@@ -207,10 +207,11 @@ def compare(  # noqa: PLR0913  (the options of the verb)
     comparison: Comparison = answer_over_attempts(store, asked, treatments, where)
     if comparison.other_groups and not comparison.pairs:
         reasons = dict.fromkeys(reason for group in comparison.other_groups for reason in group.reasons)
+        possible = next((f"`{group.command}` is possible. " for group in comparison.other_groups if group.command), "")
         raise UnlikeCandidates(
             f"No candidate can be compared with {comparison.baseline}: {'. '.join(list(reasons)[:_REASONS])}.",
-            f"`{comparison.other_groups[0].command}` is possible. --where chooses attempts that are alike, --by names"
-            " what is compared, --anyway compares all the same.",
+            f"{possible}--where chooses attempts that are alike, --by names what is compared, --anyway compares all the"
+            " same.",
         )
     return comparison
 

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import agentsignals
+from agentsignals.cli import attempts as attempts_text
 from agentsignals.cli import main
 from agentsignals.cli.mcp import Tools
 from agentsignals.model import Attempt
@@ -157,7 +158,7 @@ def by_task(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_tasks_are_ranked_by_the_sure_share_of_their_flagged_passes(
-    by_task: Path, capsys: pytest.CaptureFixture[str]
+    by_task: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["audit", "--json", "--store", str(by_task)]) == 0
     tasks = {task["task"]: task for task in json.loads(capsys.readouterr().out)["tasks"]}
@@ -173,7 +174,10 @@ def test_tasks_are_ranked_by_the_sure_share_of_their_flagged_passes(
     assert (silent["unearned"]["n"], silent["unearned_at_most"]["n"]) == (0, 1)
     assert main(["audit", "--store", str(by_task)]) == 0
     text = capsys.readouterr().out
-    assert "tasks passed by reward hacking: 3 of 5 passed tasks" in text and "3 of 4, 75.0%" in text
+    assert "tasks passed by reward hacking: 3 of 5 passed tasks\n" in text and "3 of 4, 75.0%" in text
+    monkeypatch.setattr(attempts_text, "_LISTED", 2)
+    assert main(["audit", "--store", str(by_task)]) == 0
+    assert "3 of 5 passed tasks, of which 2 are listed (--json has all)" in capsys.readouterr().out
 
 
 def test_the_data_set_has_each_pass_with_its_lines_and_a_card(

@@ -146,6 +146,7 @@ def audit_text(made: AuditReport, *, as_markdown: bool = False) -> str:
     of_tasks = ("task", "of its passes", "retrieved", "verifier touched", "special-cased", "cannot tell", "resolved")
     passed = times(len(made.tasks), "passed task")
     title = f"tasks passed by reward hacking: {len(flagged):,} of {passed}"
+    title += f", of which {_LISTED} are listed (--json has all)" if len(flagged) > _LISTED else ""
     answer.table(of_tasks, tasks, title, optional=of_tasks[2:])
     answer.lines([] if tasks else [title], "")
     answer.table(("verdict", "because", "session", "event", "shown at"), lines[:_LISTED], "passes to look at")
