@@ -193,7 +193,7 @@ def test_a_topic_lists_its_findings(store: Path, capsys: pytest.CaptureFixture[s
     of_topic = ask(capsys, "findings", topic, "--store", store)["answers"]
     assert of_topic and [a["id"] for a in of_topic] == [a["id"] for a in every if a["id"].startswith(f"{topic}.")]
     code, error = refused(capsys, "findings", "pushback", "--store", store)
-    assert (code, error["kind"]) == (1, "nothing_found") and "were checked" in error["message"]
+    assert (code, error["kind"]) == (1, "nothing_found") and "2 candidates checked" in error["message"]
 
 
 def test_nothing_found_is_an_error_with_a_reason(

@@ -419,8 +419,8 @@ class TaskReader(Conversation):
             call_id = result.call_id or (calls[n].call_id if n < len(calls) else "")
             status, code = _status(result, is_command=self.is_command(call_id))
             self.result(call_id, result.text, status, ended, None, code)
-            if status == "rejected" and not exchange.shown and (said := _FEEDBACK.search(result.text)):
-                self.builder.turn("rejection_feedback", said[1] or json.loads(said[2]), ended)
+            if status == "rejected" and not exchange.shown and (words := _FEEDBACK.search(result.text)):
+                self.builder.turn("rejection_feedback", words[1] or json.loads(words[2]), ended)
         return any(call.status == "rejected" for call in calls)
 
     def page_call(self, line: int, row: Row, step: Step) -> ToolCall:
