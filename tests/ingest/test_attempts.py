@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.ingest.attempts import attach_attempts
 from agentsignals.ingest.identity import without_copies
 from agentsignals.model import Artifact, Attempt, HarnessSummary, Session, Statement, Verification, merge_attempts
+from agentsignals.questions.compare.attempts import attempts_of, outcome_rule, queries
 from tests.golden import SAMPLES
 from tests.questions.stores import rows_of as rows
 
@@ -305,6 +307,33 @@ def test_a_verdict_is_of_the_attempt_that_was_handed_in() -> None:
     found = [(a.reward, a.patch_text_bytes, a.is_last) for a in made]
     assert found == [(None, None, False), (1.0, 9, False), (None, None, True)]
     assert all(a.knobs == {"model_id": "m"} for a in made)
+
+
+@pytest.mark.parametrize(("versions", "lent"), [(("2.4", "2.4"), {"2.4": 4}), (("2.4", "2.5"), {"2.4": 1, "2.5": 1})])
+def test_an_empty_prediction_is_of_the_agent_that_made_the_others_of_its_run(
+    tmp_path: Path, versions: tuple[str, str], lent: dict[str, int]
+) -> None:
+    run, names = tmp_path / "run", [f"acme__shop-{n}" for n in range(4)]
+    run.mkdir()
+    predicted = {n: {"model_name_or_path": "acme/one", "instance_id": n, "model_patch": ""} for n in names}
+    (run / "preds.json").write_text(json.dumps(predicted))
+    listed = {"submitted_ids": names, "empty_patch_ids": names, "resolved_ids": [], "unresolved_ids": []}
+    (run / "acme__one.ev1.json").write_text(
+        json.dumps({**listed, "submitted_instances": 4, "completed_instances": 0, "resolved_instances": 0})
+    )
+    for name, version in zip(names, versions, strict=False):
+        config = {"agent": {}, "model": {"model_name": "acme/one"}, "agent_type": "x"}
+        info = {"exit_status": "Submitted", "submission": "", "mini_version": version, "config": config}
+        messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "Fix it."}]
+        file = {"info": info, "instance_id": name, "messages": messages, "trajectory_format": "mini-swe-agent-1"}
+        (run / name).mkdir()
+        (run / name / f"{name}.traj.json").write_text(json.dumps(file))
+    analyzed(tmp_path / "store", run)
+    rule = outcome_rule("resolved")
+    found = {name: rows(tmp_path / "store", query) for name, query in queries(rule).items()}
+    made = [attempt.treatment for attempt in attempts_of(rule, found)]
+    assert {treatment.get("agent_type") for treatment in made} == {"mini-swe-agent"}
+    assert Counter(treatment["agent_version"] for treatment in made if "agent_version" in treatment) == lent
 
 
 def test_what_a_batch_says_of_instances_without_a_trajectory(tmp_path: Path) -> None:

@@ -61,6 +61,8 @@ class Server:
         self.retry_after = "0"
         self.delay_s = 0.0
         self.models: list[dict[str, Any]] = []
+        self.asked_models = 0
+        """How often it was asked for its models."""
         self.url = ""
         self.released = threading.Event()
         """Ends what hangs."""
@@ -110,6 +112,7 @@ def serving() -> Iterator[Server]:
 
     class Handler(Answering):
         def do_GET(self) -> None:  # noqa: N802  (as above)
+            state.asked_models += 1
             self.reply(200, json.dumps({"data": state.models}).encode())
 
         def do_POST(self) -> None:  # noqa: N802  (the name that http.server calls)

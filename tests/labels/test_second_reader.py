@@ -12,8 +12,10 @@ import pytest
 from benchmarks.stories import reader
 
 from agentsignals.cli import main
+from agentsignals.labels import run as running
+from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.tasks import Case, Verdict, task
-from agentsignals.labels.units import NotAsked, Unit, tokens, units
+from agentsignals.labels.units import NotAsked, Selection, Unit, tokens, units
 from agentsignals.model import Attempt, Label, Session
 from agentsignals.stats.validation import READ_CAVEAT
 from agentsignals.store import Store
@@ -283,8 +285,18 @@ def test_a_dry_run_says_what_it_costs_and_asks_nobody(
     folder: Path, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told, _ = audited(capsys, folder, "--reader", f"openai:m@{server.url}", "--dry-run", "--where", "task_id = 't0'")
-    assert (told["units"], told["calls"], server.requests) == (4, 4, [])
+    assert (told["units"], told["calls"], server.requests, server.asked_models) == (4, 4, [], 0)
     assert told["input_tokens"] > 4 * len(PASS.prompt) / 4 and server.url in told["goes_to"]
+
+
+def test_the_progress_counts_the_passes_that_are_read(folder: Path, server: Server) -> None:
+    """One of the nine attempts failed: nobody is asked about it."""
+    told: set[tuple[int, int | None]] = set()
+    server.answers = lambda _: answer("derived")
+    asked, by = Selection(), ChatServer(f"m@{server.url}", concurrency=1)
+    assert running.estimate(Store(folder), PASS, by, asked, 32_768).units == 8
+    assert running.run(Store(folder), PASS, by, asked, lambda stage, n, of, words: told.add((n, of))).labelled == 8
+    assert told == {(n, 8) for n in range(1, 9)}
 
 
 def test_only_a_language_model_reads(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -187,16 +187,18 @@ def test_parts_of_one_session_are_summed_before_they_are_looked_at() -> None:
     assert found is None
     found = ruled([*[("big", 1.0)] * 70, *EVEN.items()])
     assert found is not None and found.sentence(lambda usd: f"${usd:.0f}") == (
-        "One session accounts for $70 (52.2% of the total); the median session for $2."
+        "One session accounts for $70 (52.2% of the total). The median session accounts for $2."
     )
 
 
 def test_a_figure_of_a_report_says_who_rules_it() -> None:
     evidence = [(session_id, k, 1) for session_id, k in {**EVEN, "big": 80.0}.items()]
     made = count(144.0, 33, "usd", evidence=evidence).finding("x", "X", "sessions", "a note")
-    assert made.note == ("One session accounts for $80.00 (55.6% of the total); the median session for $2.00. a note")
+    assert made.note == (
+        "One session accounts for $80.00 (55.6% of the total). The median session accounts for $2.00. A note."
+    )
     share = clustered_share([(s, k, 100) for s, k, _ in evidence], {}).finding("y", "Y", "calls")
-    assert share.note.startswith("One session accounts for 80 (55.6% of the total); the median session for 2.")
+    assert share.note.startswith("One session accounts for 80 (55.6% of the total). The median session accounts for 2.")
     assert "accounts for" not in count(33, 33, evidence=evidence).finding("z", "Z", "sessions").note
     assert "accounts for" not in count(60.0, 32, "usd", evidence=evidence[:30]).finding("v", "V", "sessions").note
 

@@ -27,7 +27,7 @@ from agentsignals.labels.labellers import (
     quality,
 )
 from agentsignals.labels.labellers.openai import ChatServer
-from agentsignals.labels.prompting import AS_IT_IS, prompting
+from agentsignals.labels.prompting import prompting
 from agentsignals.labels.refusals import Refusals, differing_lines, refusals_in
 from agentsignals.labels.run import Estimate, Summary, estimate, versioned
 from agentsignals.labels.run import run as judge
@@ -159,8 +159,7 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
     if options.dry_run:
         cost = estimate(store, wanted, by, selection, options.window or DEFAULT_WINDOW_TOKENS, asked)
         to = _goes(by, masks) if in_files or by.leaves or isinstance(by, ChatServer) else ""
-        print(json_text({**asdict(cost), "goes_to": to}) if options.json else _estimate_text(cost, by, to))
-        return 0
+        return _print_estimate(options, by, cost, to)
     if not in_files:
         _say_who(options, wanted, by, masks)
     with Bar(options.quiet) as bar:
@@ -186,20 +185,16 @@ def read_passes(options: argparse.Namespace) -> int | None:
     from agentsignals.ingest import pipeline
 
     _above_zero(options, "concurrency", "per_minute", "window", "timeout")
-    store, wanted, by = (
-        selected_store(options),
-        task(AUDIT_TASK),
-        _labeller(options, options.reader, redact=options.redact),
-    )
+    store, wanted = selected_store(options), task(AUDIT_TASK)
+    by = _labeller(options, options.reader, redact=options.redact)
     if not isinstance(by, ChatServer):
         raise UsageError(f"{by.name} can't read passes.", "Use --reader openai:MODEL[@URL].")
-    where = f"session_id IN ({chosen(options.where)})"
-    selection, masks = _asked(options, by, where, None)
-    cost = estimate(store, wanted, by, selection, options.window or by.window(), AS_IT_IS)
+    selection, masks = _asked(options, by, f"session_id IN ({chosen(options.where)})", None)
+    # A dry run sends nothing, not even the question how long the model's window is.
+    window = options.window or (DEFAULT_WINDOW_TOKENS if options.dry_run else by.window())
+    cost = estimate(store, wanted, by, selection, window)
     if options.dry_run:
-        to = _goes(by, masks)
-        print(json_text({**asdict(cost), "goes_to": to}) if options.json else _estimate_text(cost, by, to))
-        return 0
+        return _print_estimate(options, by, cost, _goes(by, masks))
     _say_who(options, wanted, by, masks)
     price = "" if cost.cost_usd is None else f", about ${cost.cost_usd:,.2f}"
     tell(
@@ -288,10 +283,10 @@ def _summary_text(summary: Summary) -> str:
     )
 
 
-def _estimate_text(e: Estimate, by: Labeller, to: str) -> str:
+def _print_estimate(options: argparse.Namespace, by: Labeller, e: Estimate, to: str) -> int:
     is_unpriced = e.cost_usd is None
     cost = "unknown: the price of the model is not in the table" if is_unpriced else f"${e.cost_usd:,.2f}"
-    return fields(
+    text = fields(
         [
             ("task", f"{e.task}, by {e.labeller}"),
             ("to judge", f"{e.units:,}, {e.long:,} of them longer than a window of {e.window:,} tokens"),
@@ -302,6 +297,8 @@ def _estimate_text(e: Estimate, by: Labeller, to: str) -> str:
             ("goes to", to),
         ]
     )
+    print(json_text({**asdict(e), "goes_to": to}) if options.json else text)
+    return 0
 
 
 def _export_gold(options: argparse.Namespace, wanted: Task) -> int:

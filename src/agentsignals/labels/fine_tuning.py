@@ -178,16 +178,6 @@ def compressed(before: Mapping[str, Any], after: Mapping[str, Any], heads: Mappi
 def judged(
     tensors: Tensors, classes: Mapping[str, list[str]], below: Sequence[Lower]
 ) -> list[dict[str, dict[str, float]]]:
-    """Return what a net of these tensors makes of each message: the features `n:CLASS` by task."""
-    import torch  # noqa: PLC0415
-
-    net = Net(tensors, dict(classes))
-    made: list[dict[str, dict[str, float]]] = [{} for _ in below]
-    order = sorted(range(len(below)), key=lambda n: len(below[n].hidden))
-    with torch.no_grad():
-        for places in (order[at : at + BATCH_TEXTS] for at in range(0, len(order), BATCH_TEXTS)):
-            joined = _joined([below[n] for n in places])
-            for task, names in classes.items():
-                for n, row in zip(places, net.judged(task, *joined).tolist(), strict=True):
-                    made[n][task] = {f"n:{name}": value for name, value in zip(names, row, strict=True)}
-    return made
+    """Return what a net of these tensors makes of each message, as `Net.judged`."""
+    lengths = [len(row.hidden) for row in below]
+    return Net(tensors, dict(classes)).judged(classes, lengths, lambda places: _joined([below[n] for n in places]))

@@ -246,7 +246,7 @@ class _Run:
             if why or isinstance(unit, NotAsked):
                 with self._lock:
                     _count(self.summary.not_asked, why)
-                    self._tick()
+                    self._beat()
             elif len(unit.parts) == 1:
                 yield from self._new(self._asker.questions(unit), unit)
             else:
@@ -380,12 +380,11 @@ class _Run:
         self._beat()
 
     def _beat(self) -> None:
-        """Tells how far it is. There may be more than was counted before, where what is not asked about is no part of a
-        limit."""
         with self._lock:
-            total, begun = self._selection.total, self._settled + self._open
-            words = self._meter.words(self.summary, len(self._waiting))
-            self._progress("labelling", self._settled, None if total is None else max(total, begun), words)
+            total = self._selection.total
+            if total is not None:
+                total = max(total - self.summary.not_asked.get(EXAMPLE, 0), self._settled + self._open)
+            self._progress("labelling", self._settled, total, self._meter.words(self.summary, len(self._waiting)))
 
 
 class _Detail(Struct):

@@ -526,7 +526,7 @@ class Selection:
         self._where, self._limit = where, limit
         self._redactor = Redactor(pseudonym_key()) if redact else None
         self.total: int | None = None
-        """Number of units, known once `units` has begun."""
+        """Number of units to ask about: at most so many while `units` runs the first time, then exact."""
 
     @property
     def redacted(self) -> dict[str, int]:
@@ -546,16 +546,18 @@ class Selection:
         if task.level == "repository":
             by_place = places(store, wanted)
             nowhere = by_place.pop(None, [])
-            self.total = min(len(by_place), self._limit or len(by_place)) + len(nowhere) + len(others)
+            self.total = min(len(by_place), self._limit or len(by_place))
             yield from others
             yield from (NotAsked(name, None, NO_REPOSITORY) for name in nowhere)
             yield from repositories(store, {place: of for place, of in by_place.items() if place}, self._limit, mask)
             return
+        n, is_first = len(wanted), self.total is None
+        if task.level == "turn":
+            n = sum(entry.n_turns or 0 for name, entry in store.manifest.sessions.items() if name in wanted)
+        most = n if self._limit is None else self._limit
+        if is_first:
+            self.total = min(n, most)
         if only is None:
-            n = len(wanted)
-            if task.level == "turn":
-                n = sum(entry.n_turns or 0 for name, entry in store.manifest.sessions.items() if name in wanted)
-            self.total = (n if self._limit is None else min(n, self._limit)) + len(others)
             yield from others
         room = window - tokens(task.prompt) - 8 * task.answer_tokens  # an answer may grow so far when it is cut
         n_units = 0
@@ -565,4 +567,7 @@ class Selection:
                     if only is None and n_units == self._limit:
                         return
                     n_units += 1
+                elif is_first:
+                    n -= 1
+                    self.total = min(n, most)
                 yield unit

@@ -37,6 +37,7 @@ from agentsignals.questions.question import (
     Table,
     evidence_sums,
     formatted,
+    joined_notes,
     mark,
     note_chart_evidence,
     note_evidence,
@@ -117,8 +118,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
         if isinstance(total, int | float) and (kind != "count" or total > 1):
             of_few = _ruled_total(total, _parts_of(self.counted))
             few = of_few.sentence(partial(formatted, kind=kind)) if of_few and of_few.sessions >= _FEWEST else ""
-        notes = "; ".join(part for part in (fields.get("note"), self.note) if part)
-        fields["note"] = " ".join(part for part in (few, notes) if part)
+        fields["note"] = joined_notes(few, fields.get("note") or "", self.note)
         return Finding(id=id, value=self.value, n=int(self.n), interval=self.interval, **base | fields)
 
     def mark(self, name: str, tip: str, **more: Any) -> Row:
@@ -196,7 +196,7 @@ class Ruled(NamedTuple):
             return "One session accounts for all of it."
         few = "One session accounts" if self.few == 1 else f"The largest {self.few:,} sessions account"
         part = f"{written(self.part)} ({formatted(self.share, 'share')} of the total)"
-        return f"{few} for {part}; the median session for {written(self.middle)}."
+        return f"{few} for {part}. The median session accounts for {written(self.middle)}."
 
 
 def ruled(parts: Iterable[tuple[str, float]]) -> Ruled | None:
@@ -302,7 +302,7 @@ def table(
     fields.pop("signals", None)  # `Study.run` reads them
     made = Table(id=id, rows=rows, n=int(n), **fields | {"columns": columns(fields["columns"])})
     if not isinstance(evidence, NoSessions) and (few := _ruled_rows(made, evidence)):
-        made = replace(made, note=" ".join(part for part in (few, made.note) if part))
+        made = replace(made, note=joined_notes(few, made.note))
     note_row_evidence(made, evidence)
     return made
 

@@ -201,9 +201,18 @@ class Inputs(Struct, frozen=True, kw_only=True):
         if len(set(shares.values())) > 1:  # each says what it is of
             shares = {p: f"{p.partition('.')[2].replace('_', ' ')}: {share}" for p, share in shares.items()}
         new = "; ".join(share for share in dict.fromkeys(shares.values()) if share not in note)
-        if not (note and new):
-            return note or new
-        return f"{note} {new}." if note.endswith(".") else f"{note}; {new}"
+        return joined_notes(note, new)
+
+
+def joined_notes(*notes: str) -> str:
+    """Return the notes of a figure as one text: clauses parted by `;`, after a sentence a sentence."""
+    made, *more = [note for note in notes if note] or [""]
+    for note in more:
+        if made.endswith("."):
+            made += f" {note[0].upper()}{note[1:].removesuffix('.')}."
+        else:
+            made += f"; {note}"
+    return made
 
 
 class Question(Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from agentsignals.questions.question import (
     Table,
     formatted,
     interval,
+    joined_notes,
     singular,
     times,
 )
@@ -292,12 +293,16 @@ def n_of(n: int, of: str) -> str:
 
 def notes_of(finding: Finding) -> tuple[str, str, str]:
     """Return what a figure means, the caveat of its interval, and how often the signals it rests on were right."""
-    return finding.note.removesuffix(finding.caveat).rstrip("; "), finding.caveat, finding.validation
+    caveat = finding.caveat
+    forms = (caveat, f"{caveat[:1].upper()}{caveat[1:]}")  # after a sentence it is one
+    said = next((form for form in forms if form and form in finding.note), None)
+    parts = [finding.note] if said is None else finding.note.split(said)
+    return joined_notes(*(part.lstrip(".; ").rstrip("; ") for part in parts)), caveat, finding.validation
 
 
 def note_of(finding: Finding) -> str:
     """Return the notes of a figure as one text."""
-    return "; ".join(filter(None, notes_of(finding)))
+    return joined_notes(*notes_of(finding))
 
 
 def sentences_of(caveat: str) -> list[str]:

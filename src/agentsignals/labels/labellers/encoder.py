@@ -7,7 +7,7 @@ head for each task (`labels.fine_tuning` makes it). `encoder:FILE` is a model of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -164,28 +164,35 @@ class Net:
             )
             weights.add_(left.T @ right)
 
-    def judged(self, task: str, hidden: Any, is_message: Any, mask: Any) -> Any:
-        """Return the logarithms of the probabilities of a task's classes."""
+    def judged(
+        self, tasks: Iterable[str], lengths: Sequence[int], lower: Callable[[list[int]], tuple[Any, Any, Any]]
+    ) -> list[dict[str, dict[str, float]]]:
+        """Return the features `n:CLASS` of each message by task: the logarithms of the probabilities of its classes.
+        `lower`: for some messages the vectors below the upper layers, where the message is, and where anything is."""
         import torch  # noqa: PLC0415
 
-        pooled = base_encoder().pooled(self._upper, hidden, is_message, mask)
-        weight, bias = self._heads[task]
-        return torch.log_softmax(pooled @ weight.T + bias, 1)
+        made: list[dict[str, dict[str, float]]] = [{} for _ in lengths]
+        order = sorted(range(len(lengths)), key=lengths.__getitem__)
+        with torch.inference_mode():
+            for places in (order[at : at + BATCH_TEXTS] for at in range(0, len(order), BATCH_TEXTS)):
+                pooled = base_encoder().pooled(self._upper, *lower(places))
+                for task in tasks:
+                    weight, bias = self._heads[task]
+                    names = [f"n:{name}" for name in self._classes[task]]
+                    rows = torch.log_softmax(pooled @ weight.T + bias, 1).tolist()
+                    for n, row in zip(places, rows, strict=True):
+                        made[n][task] = dict(zip(names, row, strict=True))
+        return made
 
     def features(self, task: str, pairs: Sequence[Pair]) -> list[dict[str, float]]:
         """Return the features `n:CLASS` of each pair."""
-        import torch  # noqa: PLC0415
+        tokens = [encoded(pair) for pair in pairs]
 
-        tokens, names = [encoded(pair) for pair in pairs], [f"n:{name}" for name in self._classes[task]]
-        made: list[dict[str, float]] = [{}] * len(tokens)
-        order = sorted(range(len(tokens)), key=lambda n: len(tokens[n].ids))
-        with torch.inference_mode():
-            for places in (order[at : at + BATCH_TEXTS] for at in range(0, len(order), BATCH_TEXTS)):
-                ids, is_message, mask = padded([tokens[n] for n in places])
-                hidden = base_encoder().lower(ids, is_message, mask)
-                for n, row in zip(places, self.judged(task, hidden, is_message, mask).tolist(), strict=True):
-                    made[n] = dict(zip(names, row, strict=True))
-        return made
+        def lower(places: list[int]) -> tuple[Any, Any, Any]:
+            ids, is_message, mask = padded([tokens[n] for n in places])
+            return base_encoder().lower(ids, is_message, mask), is_message, mask
+
+        return [of[task] for of in self.judged([task], [len(row.ids) for row in tokens], lower)]
 
 
 def write_net(path: Path, tensors: Tensors, classes: dict[str, list[str]]) -> str:
