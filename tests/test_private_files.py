@@ -156,9 +156,9 @@ def test_each_verb_is_asked() -> None:
 
 @needs_other_user
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["program", "library"])
+@pytest.mark.parametrize("way", [pytest.param("program", marks=pytest.mark.nightly), "library"])
 def test_no_verb_leaves_anything_to_another_user(way: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a program and, by the same functions without the umask that only a program may set, as a library."""
+    """As a library and, by the same functions below the umask that only a program may set, as a program."""
     if way == "library":
         monkeypatch.setattr(cli, "owner_only", contextlib.nullcontext)
     stage = Stage(place / "stage")

@@ -151,7 +151,9 @@ class, class named, scores, file."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["pushback", "prompt_intent", "sentiment"])
+@pytest.mark.parametrize(
+    "name", ["sentiment", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("pushback", "prompt_intent"))]
+)
 def test_the_share_shown_is_as_near_to_the_truth_as_the_count_and_its_interval_holds_it(name: str) -> None:
     """Each project's shares by a calibration on the others. Project 0, the largest, was judged by models trained on the
     small rest, and is no example of one's own."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,9 +43,13 @@ def sets() -> dict[str, list[Form]]:
     return found
 
 
+_lowered = lru_cache(maxsize=1)(str.lower)
+"""Hundreds of forms are looked for in one text of megabytes."""
+
+
 def left_in(text: str, secrets: list[str]) -> list[str]:
     """Return the secrets that stand in a text, in letters of any case."""
-    low = text.lower()
+    low = _lowered(text)
     return [secret for secret in secrets if secret.lower() in low]
 
 
