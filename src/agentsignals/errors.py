@@ -193,7 +193,6 @@ def is_out_of_memory(problem: BaseException) -> bool:
 
 
 def _chain(problem: BaseException) -> list[BaseException]:
-    """Return an exception and those that it followed from."""
     chain = [problem]
     while (earlier := chain[-1].__cause__ or chain[-1].__context__) is not None and earlier not in chain:
         chain.append(earlier)

@@ -227,8 +227,6 @@ _FLOAT_SLACK = 1e-9
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """Result of a claim."""
-
     claim: str
     status: Status
     expected: Value | None

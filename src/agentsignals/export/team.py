@@ -44,8 +44,6 @@ Ask = Callable[[str], list[dict[str, Any]]]
 
 
 class Cell(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Sessions of one agent and model that began in one week."""
-
     context: Literal["product", "eval"]
     week: str
     """ISO 8601: `2026-W03`; `no_week` where no time is recorded."""

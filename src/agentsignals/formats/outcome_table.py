@@ -185,7 +185,6 @@ def _part(source: Input, columns: tables.Columns, is_reward: bool, line: int, ro
 
 
 def attempt_of(source: Input, columns: tables.Columns, is_reward: bool, line: int, row: Mapping[str, Any]) -> Attempt:
-    """Return what a row says of an attempt."""
     artifact = source.artifact
     read = {name: row[column] for name, column in columns.settings.items() if _is_setting(row.get(column))}
     observed = {knob: read[knob] for knob in tables.KNOBS if knob in read}

@@ -35,7 +35,6 @@ class Tool(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Roles of its other arguments, as far as signals ask for them."""
 
     def to(self, purpose: ToolPurpose) -> Tool:
-        """Return the tool with a finer purpose."""
         return structs.replace(self, purpose=purpose)
 
     def within(self, argument: str, seconds: float = 1.0) -> Tool:

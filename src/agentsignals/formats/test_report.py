@@ -97,7 +97,6 @@ def missing_program(line: str) -> str | None:
 
 
 def _is_download(line: str) -> bool:
-    """Return whether something could not be had from a server that is no part of the work."""
     if _says("download", line) is None or _says("local", line) is not None:
         return False
     return _says("nobody_there", line) is None or _says("domain", line) is not None

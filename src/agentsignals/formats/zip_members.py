@@ -140,7 +140,6 @@ def _in_order(data: bytes) -> Iterator[Member]:
 
 
 def _placed(data: bytes, at: int, name: str, size: int, crc: int) -> Member | None:
-    """Return the member whose local header is at a position, or None."""
     head = bytes(data[at : at + _LOCAL.size]) if at >= 0 else b""
     if len(head) < _LOCAL.size or head[:4] != MAGIC:
         return None

@@ -520,8 +520,6 @@ _MOST_DEATHS = 2
 
 
 class FailedRepository(Struct, frozen=True):
-    """A repository with no result, and the reason."""
-
     repo: str
     reason: str
 

@@ -149,13 +149,11 @@ def _continues(unit: list[Input], other: list[Input]) -> bool:
 
 
 def _ids(unit: list[Input]) -> tuple[set[bytes], set[bytes]]:
-    """Return the ids of records, and those of the records that they follow on."""
     data = [i.data for i in unit]
     return {i for d in data for i in _ID.findall(d)}, {i for d in data for i in _ABOVE.findall(d)}
 
 
 def _structure(unit: list[Input]) -> tuple[set[bytes], set[str]]:
-    """Return the field names with which files begin, and the endings of their names."""
     names = {name for i in unit for name in _FIELD.findall(i.data[:_WINDOW_BYTES])}
     return names, {posixpath.splitext(i.artifact.path)[1] for i in unit}
 
@@ -232,7 +230,6 @@ def is_same(one: Session, other: Session) -> bool:
 
 
 def _begin_alike(one: Session, other: Session) -> bool:
-    """Return whether the first prompt of one is among the other's."""
     within = CLOCKS_US if one.format != other.format else _ROUNDED_US
     mine, theirs = map(_prompts, (one, other))
     return bool(mine and theirs) and bool(_share(mine[:1], theirs, within) or _share(theirs[:1], mine, within))
@@ -251,7 +248,6 @@ def _prompts(session: Session) -> list[Said]:
 
 
 def _all_said(session: Session) -> list[Said]:
-    """Return all that a session tells, with the arguments of its calls."""
     arguments = {call.seq: call.arguments for call in session.tool_calls}
     return _said((f"{e.kind} {e.text or arguments.get(e.seq)}", e.timestamp) for e in session.events)
 

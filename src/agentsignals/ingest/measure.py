@@ -106,8 +106,6 @@ def measure_shard(
 
 
 class Added(NamedTuple):
-    """A shard with values that were added to it, or the problem why there are none."""
-
     shard: str
     entry: ShardEntry
     sessions: int
@@ -152,7 +150,6 @@ def _versions(paths: Collection[str]) -> dict[str, int]:
 def _measured(
     store: Store, shard: str, names: frozenset[str], vectors: Vectors | Absent
 ) -> Iterator[tuple[Session, list[Result]]]:
-    """Yield the sessions of a shard with the values of these signals."""
     compares = any("vectors" in catalog.catalogue()[name].parameters for name in names)
     for session in shards.read_sessions(store.folder, shard, gone=store.manifest.shards[shard].gone):
         view = SessionView(session)

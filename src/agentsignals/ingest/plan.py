@@ -184,7 +184,6 @@ _FACTS = tuple(name for name in RawFile.__struct_fields__ if name != "uri")
 
 
 def _facts(of: RawFile | ArtifactEntry) -> dict[str, Any]:
-    """Return what a listed file and its index entry have in common."""
     return {name: getattr(of, name) for name in _FACTS}
 
 
@@ -400,7 +399,6 @@ def _holder(uri: str, folders: set[str]) -> str | None:
 
 
 def _above(folder: str) -> Iterator[str]:
-    """Yield the folder and its parents, the nearest first."""
     while True:
         yield folder
         upper = posixpath.dirname(folder)

@@ -73,8 +73,6 @@ _OURS = frozenset((INTERNAL_ERROR, "worker_died", "out_of_memory"))
 
 
 class MeasuredSession(Struct):
-    """A session with its values."""
-
     group: str
     session: Session
     signals: SignalRows
@@ -224,8 +222,6 @@ class ShardReport(Struct, kw_only=True):
 
 
 class GroupContent(Struct):
-    """Sessions and files of one group, or of a piece of it."""
-
     sessions: list[Session] = field(default_factory=list)
     artifacts: list[tuple[RecognisedArtifact, Artifact]] = field(default_factory=list)
     is_piece: bool = False
@@ -312,7 +308,6 @@ class ShardWriter:
         """Artifacts whose bytes are in the sums."""
 
     def take(self, group: str, content: GroupContent) -> None:
-        """Take a group, or a piece of it."""
         if group not in self._contents:
             self._contents[group] = content
             self._register(group, content)

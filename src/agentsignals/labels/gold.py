@@ -43,8 +43,6 @@ _ALSO = {"before": "prev_agent_tail", "text": "content_text"}
 
 
 class GoldRow(Struct, kw_only=True, omit_defaults=True):
-    """One thing to label, or labelled."""
-
     session_id: str
     turn: int | None = None
     """As written: counted from 1; None for the session."""

@@ -335,7 +335,6 @@ def text_labeller(name: str, gold: Gold, task: Task) -> Labeller | None:
 
 
 def _kept(task: Task, name: str, opened: Callable[[], Store]) -> Labels | None:
-    """Return the labels of a language model that a store has; None where it has none."""
     try:
         labels = said_by(opened(), task, name)
     except StoreError:

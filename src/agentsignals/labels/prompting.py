@@ -102,7 +102,6 @@ class Prompting(Struct, frozen=True, dict=True, kw_only=True):
 
     @cached_property
     def _seen(self) -> frozenset[object]:
-        """Places and texts of the examples."""
         return frozenset(seen for e in self.examples for seen in ((e.session_id, e.turn), _line(e.text)))
 
 

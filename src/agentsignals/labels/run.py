@@ -281,7 +281,6 @@ class _Run:
                 yield from self._new(questions, unit)
 
     def _new(self, questions: list[Question], unit: Unit) -> Iterator[Question]:
-        """Yield the questions about a unit that have no answer yet."""
         poll = _Poll(unit)
         with self._lock:
             self._open += 1

@@ -373,7 +373,6 @@ class PassAnswer(Answer):
 
 
 def _labelled(*names: str) -> tuple[type[Answer], tuple[str, ...]]:
-    """An answer with one of these labels, and the labels."""
     answer = msgspec.defstruct("LabelAnswer", [("label", Literal[names])], bases=(Answer,), forbid_unknown_fields=True)
     return cast("type[Answer]", answer), names
 

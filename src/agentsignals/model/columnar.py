@@ -82,7 +82,6 @@ class _Column:
         self._install()
 
     def _install(self) -> None:
-        """Let rows read the field as it is held now."""
         same = self.same
         read = self._reader() if self.values is not None else lambda _: same
         setattr(self._row, self._name, property(read, self._set))

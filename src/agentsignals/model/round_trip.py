@@ -293,7 +293,6 @@ def _fits(session: Session, places: Places) -> bool:
 
 
 def _copied(row: Struct, kind: type[_Row], **others: Any) -> _Row:
-    """Copy the fields that a kind of rows has."""
     return kind(**{name: getattr(row, name) for name in kind.__struct_fields__ if name not in others}, **others)
 
 
@@ -302,6 +301,5 @@ def _within(number: int | None, count: int) -> int | None:
 
 
 def _rank(number: int | None, numbers: list[int]) -> int | None:
-    """Position of a number; None where it is not among them."""
     n = len(numbers) if number is None else bisect_left(numbers, number)
     return n if n < len(numbers) and numbers[n] == number else None

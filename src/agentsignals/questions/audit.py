@@ -48,8 +48,6 @@ class Rate(Struct, frozen=True, kw_only=True):
 
 
 class Pass(Struct, frozen=True, kw_only=True):
-    """A passed attempt with its verdict."""
-
     session_id: str
     candidate: str
     dataset: str | None

@@ -302,7 +302,6 @@ def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
 
 
 def _largest_gap(name: str, title: str, gap: Estimate | None, **words: Any) -> Finding:
-    """Return the finding of the largest difference; without one, of why there is none."""
     if gap is not None:
         return gap.finding(f"baseline.{name}", title=title, **words)
     return count(None, 0, "number", evidence=_ELSEWHERE).finding(

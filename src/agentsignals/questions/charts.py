@@ -250,7 +250,6 @@ def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
 
 
 def _parts(sessions: Sequence[str], parts: Sequence[float] | None, window: slice) -> EvidenceRows:
-    """Evidence of a window: each session's part of a share, or one per observation."""
     of_window = sessions[window]
     return of_window if parts is None else zip(of_window, parts[window], repeat(1))
 

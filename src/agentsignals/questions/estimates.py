@@ -218,7 +218,6 @@ def _ruled_sum(parts: Iterable[float]) -> Ruled | None:
 
 
 def _parts_of(evidence: Evidence | None) -> Sequence[float]:
-    """Return the part of each session; none where the evidence is a query."""
     if evidence is None or isinstance(evidence, NoSessions):
         return ()
     if isinstance(evidence, EvidenceQuery):

@@ -273,7 +273,6 @@ def what_if(  # noqa: PLR0913  (the options of the verb)
 
 
 def _list_prices(steps: Sequence[Step]) -> list[float | None]:
-    """Return what calls cost at list prices, by the function that prices sessions."""
     bare = [replace(step, cost_usd=None, cost_source=None, unpriced=None) for step in steps]
     prices.apply(Session(session_id="", context="product", format="", agent="", artifact_id="", steps=bare))
     return [step.cost_usd for step in bare]

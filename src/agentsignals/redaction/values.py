@@ -110,7 +110,6 @@ def unmasked(text: str, spans: list[Span]) -> list[Span]:
 
 
 def _next(places: list[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
-    """Return the first place that ends after the start of the span, if any."""
     at = bisect_right(places, span.start, key=itemgetter(1))
     return places[at : at + 1]
 
@@ -448,7 +447,6 @@ def _has_its_words(value: str) -> bool:
 
 
 def _is_path(value: str) -> bool:
-    """Return whether it is a path, not a secret with slashes in it."""
     if _PATH.match(value) is None:
         return False
     if _ROOT.match(value):

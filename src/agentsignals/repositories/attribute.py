@@ -118,7 +118,6 @@ def agreement(rows: list[CommitRow]) -> Agreement:
 
 
 def _errors(pairs: Iterable[tuple[float, float]]) -> tuple[int, float | None, float | None]:
-    """Return the number of pairs, their mean absolute difference and their correlation."""
     known = list(pairs)
     r: float | None = None
     with suppress(StatisticsError, TypeError):  # fewer than two, or no spread
@@ -193,8 +192,6 @@ _NEAR_SHARE = 0.1
 
 
 class Attribution(Struct, kw_only=True):
-    """Result of `attribute` for one repository."""
-
     repo: str
     checkpoints: int = 0
     checkpoints_linked: int = 0

@@ -129,8 +129,6 @@ def _holds_zero(interval: Interval) -> bool:
 
 
 class SessionRule(Struct, kw_only=True):
-    """A rule in a session."""
-
     session_id: str
     agent: str
     agent_version: str | None

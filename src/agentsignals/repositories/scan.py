@@ -234,8 +234,6 @@ class OfLanguage(Struct, kw_only=True):
 
 
 class Scan(Struct, kw_only=True):
-    """Result of `scan` for one repository."""
-
     repo: str
     scanner: str
     scanner_version: str

@@ -187,8 +187,6 @@ class Compared(Struct, kw_only=True):
 
 
 class Witnessed(Struct, kw_only=True):
-    """All witnesses of a repository."""
-
     repo: str
     commits: int
     commits_replayed: int

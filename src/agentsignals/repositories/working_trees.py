@@ -350,7 +350,6 @@ class Gathered(Struct):
 
     @property
     def checkpoint_ids(self) -> set[str]:
-        """The checkpoints that are there."""
         return {row.checkpoint_id for row in self.recorded}
 
     def rows(self, name: str) -> list[CommitRow]:

@@ -244,8 +244,6 @@ _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "'": "'", "r": "\r"}
 
 
 class Output(Struct, frozen=True, gc=False):
-    """A text (None if unknown) and its origin."""
-
     text: str | None
     origin: EditOrigin
     source: str | None = None

@@ -451,7 +451,6 @@ class Store:
         )
 
     def artifact_paths(self, ids: set[str], session_id: str) -> dict[str, str]:
-        """Return the path of each artifact of these ids, on which a session rests."""
         group = self.manifest.sessions[session_id].group
         for uris in ([uri for uri, e in self.manifest.files.items() if e.group == group], self.manifest.files):
             paths = {wanted_id: uri for uri in uris if (wanted_id := artifact_id(uri)) in ids}

@@ -258,7 +258,6 @@ def _files(store: Store) -> dict[str, Path]:
 
 
 def _live(folder: Path) -> set[str]:
-    """Names of the files that belong to the store as it is on disk now."""
     index = manifest.load(folder)[0] or Manifest()
     whole = [name for name, entry in index.shards.items() if entry.tables.keys() >= set(TABLES)]
     return {index_file(folder, index, name).name for name in whole}

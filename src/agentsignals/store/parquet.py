@@ -223,7 +223,6 @@ SCHEMAS: dict[str, pa.Schema] = {
 
 
 def session_table(sessions: list[Session], counted: list[dict[str, Any]]) -> pa.Table:
-    """Return the rows of the table `sessions`."""
     rows: dict[str, list[Any]] = {n: [] for n in COLUMNS["sessions"]}
     for session, figures in zip(sessions, counted, strict=True):
         for name, column in rows.items():

@@ -129,7 +129,6 @@ class ShardAnswers:
         return len(self._store.manifest.shards[name].gone)
 
     def _shard_by_session(self, connection: Connection) -> dict[str, str]:
-        """Return the shard of each session in the files of a connection."""
         files = path_list(connection.files["sessions"])
         asked = connection.database.execute(f"SELECT session_id, filename FROM read_parquet({files}, filename=true)")  # noqa: S608  (quoted)
         found = [(session_id, Path(file).parent.name) for session_id, file in asked.fetchall()]

@@ -48,8 +48,6 @@ _LEVEL = 1
 
 
 class ShardRows(Struct):
-    """Rows of the tables of a shard."""
-
     tables: dict[str, pa.Table]
     counted: list[dict[str, Any]]
     """Counted columns of the sessions, in their order."""

@@ -208,8 +208,6 @@ def _on_disk(root: Path, folder: Path | None = None) -> Iterator[tuple[str, Path
 
 
 class LabelRow(Struct, gc=False):
-    """A label with the session it is about."""
-
     session_id: str
     label: Label
 

@@ -117,7 +117,6 @@ def tick_text(value: float, kind: str) -> str:
 
 
 def _colours(names: Sequence[str]) -> dict[str, int]:
-    """Return the colour of each name: an outcome's own, else the next."""
     made = {}
     for n, name in enumerate(names):
         meaning = colour_of(name.replace(" ", "_"))
@@ -140,7 +139,6 @@ def _legend(canvas: _Canvas, names: Sequence[str], colours: Mapping[str, int], t
 
 
 def _names_at_left(canvas: _Canvas, names: Sequence[str], top: float = 0) -> float:
-    """Draw names, a row each, from `top` down. Returns where the plot begins."""
     shown = [wrap(name, _LONGEST_NAME, max_lines=2, placeholder="…") or [""] for name in names]
     left = 12 + max((len(line) for lines in shown for line in lines), default=0) * _CHAR
     for at, lines in enumerate(shown):

@@ -94,8 +94,6 @@ class Group(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Calls of a tool by an agent."""
-
     tool: str
     agent: str
     sessions: int

@@ -46,7 +46,6 @@ def sources_of(manifest: Manifest) -> tuple[list[str], list[str]]:
 
 
 def _roots(spec: str) -> list[str]:
-    """The files and folders that a specification stands for."""
     places = [Path(spec)] if os.path.lexists(spec) or spec not in homes() else local.existing_paths(homes()[spec])
     return [os.path.normpath(place.expanduser().absolute()) for place in places]
 

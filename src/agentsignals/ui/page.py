@@ -24,8 +24,6 @@ MOST_FIELDS = 40
 
 
 class Page(NamedTuple):
-    """A template and what it is filled with."""
-
     template: str
     title: str
     filled: dict[str, Any]

@@ -407,7 +407,6 @@ class AttemptOutcome(Struct, frozen=True, gc=False, kw_only=True):
 
 
 def outcome_of(session: Session) -> AttemptOutcome | None:
-    """Return the outcome of a session's attempt; None where it is none."""
     attempt = session.attempt
     if attempt is None:
         return None

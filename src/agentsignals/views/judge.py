@@ -344,7 +344,6 @@ _OF_BLOCKS = names(
 
 
 def _names_in(clauses: Iterator[str] | Sequence[str]) -> set[str]:
-    """The names and literals that clauses of a task quote or write as a program does."""
     found = (next(filter(None, each.groups()), "") for one in clauses for each in RE.named.finditer(one))
     return {name.removesuffix("()") for name in found if len(name) > 2}
 

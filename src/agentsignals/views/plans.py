@@ -210,12 +210,10 @@ def distance(alike: list[list[bool]], n_second: int, first: Edges, second: Edges
 
 
 def _mask(nodes: Iterable[int]) -> int:
-    """Return a set of nodes as the bits of a number."""
     return sum({1 << node for node in nodes})
 
 
 def _bits(mask: int) -> list[int]:
-    """Return the nodes of a set, in order."""
     nodes = []
     while mask:
         nodes.append((mask & -mask).bit_length() - 1)

@@ -38,7 +38,6 @@ class Refusal(Struct, frozen=True, kw_only=True):
 
 
 def refusals(session: Session) -> list[Refusal]:
-    """Return the refused edits and plans of a session, in order."""
     calls = [call for call in session.tool_calls if call.thread == MAIN]
     refused = [(rule, call) for call in calls if call.status == "rejected" and (rule := _rule(call)) is not None]
     said = {turn.seq for turn in session.turns if turn.kind in _SAID}

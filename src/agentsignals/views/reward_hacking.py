@@ -278,7 +278,6 @@ def _judges_read(command: str, wrote: WrittenFiles, judge: Judge) -> Iterator[st
 
 
 def _changed_at(file: File) -> int | None:
-    """Return the event of a change of the file that survives."""
     if file.lines:
         return file.lines[0].seq
     if file.taken is not None:
@@ -590,7 +589,6 @@ def _of_gap(gap: Gap, judge: Judge, wrote: WrittenFiles) -> Iterator[Action]:
 
 
 def _decoded(command: str) -> Iterator[str]:
-    """Yield the texts that a command has in Base64."""
     for coded in RE.coded.findall(command):
         with suppress(ValueError):
             yield base64.b64decode(coded, validate=True).decode()

@@ -450,8 +450,6 @@ NO_EVIDENCE = Evidence()
 
 
 class CollectedEvidence(Evidence):
-    """The evidence of one value."""
-
     is_kept = True
 
     def __init__(self, view: SessionView) -> None:

@@ -192,7 +192,6 @@ def _same(path: str, named: str) -> bool:
 
 
 def _take(made: WrittenFiles, path: str, seq: int, write: Write, command: str) -> None:
-    """Apply a write of a command."""
     if path == WHOLE_TREE:  # the whole tree is set back, stashed or unstashed
         source = write.source or ""
         if source == UNSTASHED:
@@ -259,7 +258,6 @@ def _unknown(made: WrittenFiles, file: File, seq: int, write: Write) -> None:
 
 
 def _edit(made: WrittenFiles, call: ToolCall, edits: list[Edit]) -> None:
-    """Apply an edit of a tool."""
     gone = {edit.path for edit in edits if edit.op == "delete"}
     for text in edit_texts(call.arguments, call.argument_roles):
         if text.kind == "patch":

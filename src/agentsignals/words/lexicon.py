@@ -412,7 +412,6 @@ def intent_of(turn: Turn) -> RuleLabel:
 
 @cache
 def _ways_of_saying(sentiment: str) -> dict[str, re.Pattern[str]]:
-    """Return the patterns of a sentiment by name."""
     listed: dict[str, str] = word_lists("reactions")["sentiment"][sentiment]
     return {name: re.compile(pattern.replace("\n", "")) for name, pattern in listed.items()}
 

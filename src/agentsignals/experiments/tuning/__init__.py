@@ -504,7 +504,6 @@ def _ran(search: Search, run: Run) -> tuple[int | None, float]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command with everything it started."""
     for ending in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, ending)

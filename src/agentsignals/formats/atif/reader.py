@@ -186,8 +186,6 @@ class _Request(Struct, gc=False):
 
 
 class _File(Struct):
-    """A trajectory of a file or embedded in one."""
-
     source: Input
     trajectory: Trajectory
     steps: Messages[Step]

@@ -248,7 +248,6 @@ def identity(text: str | None) -> str | None:
 
 
 def blocks(message: Message) -> Sequence[Block]:
-    """Return the content of a message as blocks."""
     content = message.content
     return [Block(type="text", text=content)] if isinstance(content, str) else content or ()
 

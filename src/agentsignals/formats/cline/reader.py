@@ -191,7 +191,6 @@ def _list(data: memoryview | bytes) -> list[Raw]:
 
 
 def _decoded(text: str | None, type_: type[T]) -> T | None:
-    """Decode JSON in a text. None if it is none."""
     return decoded((text or "").encode("utf-8", "replace"), type_)
 
 
@@ -643,7 +642,6 @@ def _arguments(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _texts(blocks: Sequence[Block], kind: str) -> str:
-    """Return the texts of the blocks of a kind (`text`, `thinking`)."""
     return "\n".join(text for b in blocks if b.type == kind and (text := b.text if kind == "text" else b.thinking))
 
 

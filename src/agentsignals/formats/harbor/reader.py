@@ -346,7 +346,6 @@ def _dataset(source: str | None, config: _Record | None, root: str, jobs: dict[s
 
 
 def _configure(source: Input, part: Attempt) -> None:
-    """State the knobs of a part."""
     if part.knobs:
         settings = ", ".join(f"{k} {v}"[:_MESSAGE_CHARS] for k, v in part.knobs.items())
         part.statements += source.states(f"configured: {settings}", [f"knobs.{k}" for k in part.knobs])

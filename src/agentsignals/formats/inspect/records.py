@@ -145,8 +145,6 @@ class Event(Struct, gc=False, kw_only=True):
 
 
 class Sample(Struct, kw_only=True):
-    """One sample in one epoch."""
-
     id: Any = None
     epoch: int = 1
     messages: list[Raw] = []

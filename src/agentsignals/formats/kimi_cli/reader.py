@@ -276,7 +276,6 @@ class Reader(WireReader):
 
 
 def _alike(old: list[str], new: list[str]) -> int:
-    """Return the number of first lines that two texts share."""
     return next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
 
 

@@ -127,14 +127,12 @@ def _parts(text: str) -> Iterator[tuple[int, re.Match[str], list[str]]]:
 
 
 def _facts(facts: str | None) -> tuple[int | None, str | None]:
-    """Return the time and the model of a heading."""
     time = _TIME.search(facts or "")
     model = (facts or "")[: time.start() if time else None].strip().removeprefix("model ").partition(",")[0]
     return logged_iso(time[0]) if time else None, model if model and not model.startswith("<") else None
 
 
 def _inside(part: str) -> str:
-    """Return the text of a folded part."""
     return (
         html.unescape(_SUMMARY.sub("", part).replace(_THOUGHT, ""))
         .replace("<details>", "")

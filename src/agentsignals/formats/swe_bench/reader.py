@@ -276,8 +276,6 @@ def counted_tests(verified: Verification) -> str:
 
 
 class Prediction(Struct):
-    """The patch handed in for one instance."""
-
     instance_id: str
     model_name_or_path: str | None = None
     model_patch: str | None = None
@@ -502,8 +500,6 @@ _read: dict[tuple[str, str], list[Attempt]] = {}
 
 
 class Row(Struct):
-    """The row of an instance."""
-
     instance_id: str
     patch: str | None = None
     test_patch: object = None

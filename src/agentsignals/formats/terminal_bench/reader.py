@@ -48,8 +48,6 @@ class Trial(Struct, gc=False, kw_only=True):
 
 
 class Run(Struct, gc=False):
-    """A run's results."""
-
     results: list[Raw]
 
 

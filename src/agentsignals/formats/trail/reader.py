@@ -368,7 +368,6 @@ class Reader(Conversation):
 
 
 def _words(span: Span, lists: Lists, message: str) -> str:
-    """Return the text of a message, given whole or in parts."""
     parts = (span.text(f"{place}.message_content.text") for place in lists.items(f"{message}.contents"))
     return span.text(f"{message}.content") or "\n".join(t for t in parts if t)
 

@@ -16,8 +16,6 @@ from agentsignals.words.classifier import Model, classifier_of, features, judged
 
 
 class Classifier(LocalLabeller):
-    """`classifier`, or `classifier:FILE`."""
-
     kind = CLASSIFIER
     at_once = 256  # an encoder is quicker with many
 

@@ -240,8 +240,6 @@ def _net(path: Path, sha256: str) -> Net:
 
 
 class EncodedClassifier(Classifier):
-    """`encoder`, or `encoder:FILE`."""
-
     kind = ENCODER
 
     def features_of(self, messages: list[Question], model: Model) -> list[dict[str, float]]:

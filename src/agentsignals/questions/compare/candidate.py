@@ -268,7 +268,6 @@ def _over_tasks(values: Sequence[float]) -> Estimate:
 
 
 def _share_solved(trials: Iterable[tuple[list[Attempt], list[Attempt]]]) -> Estimate:
-    """Share of trials solved by these parts of their attempts, without those where that is unknown."""
     values = []
     for trial, part in trials:
         solved = any(o.outcome == 1 for o in part)
@@ -312,7 +311,6 @@ def tasks_of(attempts: Iterable[Attempt]) -> frozenset[str]:
 
 
 def with_outcome(tried: Iterable[Attempt]) -> list[Value]:
-    """Return task and outcome of the attempts that have one."""
     return [(o.task_key, o.outcome) for o in tried if o.outcome is not None]
 
 

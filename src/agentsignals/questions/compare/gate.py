@@ -47,8 +47,6 @@ class Figure(NamedTuple):
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """One condition applied to one candidate."""
-
     condition: str
     candidate: str
     verdict: Verdict

@@ -241,7 +241,6 @@ _RUNGS = {
 
 
 def _share_of_ids(rows: list[Row], ids: set[str], drawn: str) -> ClusteredShare:
-    """The share of these attempts, with tasks as the sampling unit."""
     tasks = {row["session_id"]: row["task_id"] for row in rows if row["task_id"] is not None}
     parts = ((row["session_id"], float(row["session_id"] in ids), 1) for row in rows)
     share = clustered_share(parts, tasks, drawn)

@@ -43,7 +43,6 @@ def upgrades_study(inputs: Inputs) -> Outcome:
 
 
 def _sessions(id: str, changes: Sequence[Change], timed: Sequence[str], note: str = "") -> Finding:  # noqa: A002  (the finding's field)
-    """Return how many of the sessions with a time these changes compare."""
     compared = {s for change in changes for s in (*change.sessions_before, *change.sessions_after)}
     return count(len(compared), len(timed), evidence=[(s, s in compared, 1) for s in timed]).finding(id, note=note)
 

@@ -510,7 +510,6 @@ def top_duplicate_messages(message_counts: Sequence[dict[str, dict[str, Any]]]) 
 
 
 def _pooled_data_sets(sessions: Sequence[Figures]) -> list[Figures]:
-    """Merge the figures of each place."""
     sets: dict[str, list[Figures]] = {}
     for session in sessions:
         sets.setdefault(session["place"], []).append(session)

@@ -53,7 +53,6 @@ def sentiment_label(view: SessionView, why: Evidence) -> list[Measured | Absent]
 
 
 def _by_turn(labels: Iterable[Label]) -> dict[int, Label]:
-    """Return the youngest label of each turn."""
     by_turn: dict[int, Label] = {}
     for label in labels:
         if label.turn is not None:

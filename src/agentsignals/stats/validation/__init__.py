@@ -291,8 +291,6 @@ class PlantedRecallFigure(Struct, frozen=True, kw_only=True):
 
 
 class PlantedRecall(Struct, frozen=True, kw_only=True):
-    """Figures of one scanner version."""
-
     scanner: str
     version: str
     languages: list[PlantedRecallFigure]

@@ -240,8 +240,6 @@ KEYS = "123456789abcdefghijklm"
 
 
 class LabellingRound(NamedTuple):
-    """A person, a task and a gold file."""
-
     snapshot: Snapshot
     file: GoldFile
     task: Task

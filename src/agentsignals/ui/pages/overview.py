@@ -66,7 +66,6 @@ def finding_page(snapshot: Snapshot, query: Query, id: str) -> Page:  # noqa: A0
 
 
 def _units(made: Answer) -> dict[str, Kind]:
-    """Kinds of the columns of evidence whose values have a unit."""
     kinds: dict[str, Kind] = {"cost_usd": "usd", "more_usd": "usd", "waited_s": "seconds", "ran_s": "seconds"}
     if made.part and made.part not in kinds:
         kinds[made.part] = "number"

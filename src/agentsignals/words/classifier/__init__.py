@@ -335,7 +335,6 @@ def shipped(task: str, kind: str = CLASSIFIER) -> Model | None:
 
 
 def shipped_tasks(kind: str = CLASSIFIER) -> list[str]:
-    """Return the tasks that there are models of a kind for."""
     return sorted(path.name.partition(".")[0] for path in SHIPPED.glob(f"*.{kind}.json"))
 
 
