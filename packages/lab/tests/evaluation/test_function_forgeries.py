@@ -30,7 +30,7 @@ FUNCTION_FORGERIES = {
     ' b\'{"at": %d, "value": 6}\\n\' % n)\n        except OSError: pass\ndef f(x): return 0',
     "done at once": "import os\nfor d in range(3, 4096):\n    try: os.write(d, b'{\"done\": true}\\n')\n"
     "    except OSError: pass\ndef f(x): return 0",
-    "an encoder of its own": "import sys\nw = sys.modules['agentsignals_lab.sandbox.inside.wire']\n"
+    "an encoder of its own": "import sys\nw = sys.modules['agentsignals_lab.sandbox.inside']\n"
     "w.encode = lambda v: {'any': 1}\ndef f(x): return 0",
     "frames": "import sys\ndef f(x):\n    g = sys._getframe()\n    while g:\n        for v in g.f_locals.values():\n"
     "            if type(v) is int and v == x * 3: return v\n        g = g.f_back\n    return 0",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import platform
 
 from agentsignals_lab.sandbox import Limits
-from agentsignals_lab.sandbox.syscalls import numbers
+from agentsignals_lab.sandbox.filters import numbers
 from tests.sandbox.world import Attack
 
 DENIED = frozenset({"PermissionError", "FileNotFoundError", "OSError"})

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from agentsignals_lab import sandbox
-from agentsignals_lab.sandbox import confinement
 from tests.conftest import some
 from tests.sandbox.attacks import ATTACKS, CALLS, CONTROLS
 from tests.sandbox.world import REACHED, Attack, World
@@ -33,9 +32,9 @@ def test_it_would_succeed_under_resource_limits_alone(
     attack: Attack, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So its refusal above is the locks' doing."""
-    whole = confinement.locks
-    monkeypatch.setattr(confinement, "locks", lambda limits: {"rlimits": whole(limits)["rlimits"]})
-    monkeypatch.setattr(confinement, "computing", lambda limits: ["env", "-C", str(tmp_path)])
+    whole = sandbox.locks
+    monkeypatch.setattr(sandbox, "locks", lambda limits: {"rlimits": whole(limits)["rlimits"]})
+    monkeypatch.setattr(sandbox, "computing", lambda limits: ["env", "-C", str(tmp_path)])
     alone = World(tmp_path / "world")
     try:
         assert alone.attacked(attack) == REACHED

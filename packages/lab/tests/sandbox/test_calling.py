@@ -20,7 +20,7 @@ import pytest
 from agentsignals.errors import SandboxError
 
 from agentsignals_lab import sandbox
-from agentsignals_lab.sandbox import confinement, syscalls
+from agentsignals_lab.sandbox import filters
 from tests.sandbox.attacks import NEVER
 
 SRC = Path(sandbox.__file__).parents[2]
@@ -129,7 +129,7 @@ def test_what_it_prints_is_nobodys_and_costs_nothing() -> None:
 
 def test_bubblewrap_takes_its_powers_and_ends_it_with_us(monkeypatch: pytest.MonkeyPatch) -> None:
     """The filter would refuse these questions, so it is left out here."""
-    monkeypatch.setattr(confinement, "locks", lambda _: {})
+    monkeypatch.setattr(sandbox, "locks", lambda _: {})
     source = """
 import ctypes
 libc = ctypes.CDLL(None)
@@ -186,16 +186,14 @@ def test_it_dies_with_whoever_started_it() -> None:
 
 
 def test_code_is_not_run_without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confinement, "missing", lambda: "bwrap is not installed")
+    monkeypatch.setattr(sandbox, "missing", lambda: "bwrap is not installed")
     with pytest.raises(SandboxError, match="bwrap is not installed") as refused:
         sandbox.call("def f(x): return x", "f", [(1,)])
     assert "apt install bubblewrap" in refused.value.hint
 
 
 def test_a_lock_that_fails_at_the_last_moment_runs_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(
-        confinement.filters, "computing", lambda _: [(6, 0, 0, 0)] * 5000
-    )  # longer than the kernel takes
+    monkeypatch.setattr(sandbox.filters, "computing", lambda _: [(6, 0, 0, 0)] * 5000)  # longer than the kernel takes
     with pytest.raises(SandboxError, match=r"nothing was run.*seccomp"):
         sandbox.call(f"open({str(tmp_path / 'mark')!r}, 'w')", "f", [(1,)])
     assert not (tmp_path / "mark").exists()
@@ -211,8 +209,8 @@ def test_numbers_of_system_calls_are_the_kernel_s() -> None:
         text = path.read_text("utf-8")
         named = {n: int(v) for n, v in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text)}
         named["newfstatat"] = named.get("newfstatat", named.get("fstatat", -1))
-        for table in (syscalls.COMPUTING, syscalls.BY_ARGUMENT, NEVER):
-            for name, number in syscalls.numbers(table, machine).items():
+        for table in (filters.COMPUTING, filters.BY_ARGUMENT, NEVER):
+            for name, number in filters.numbers(table, machine).items():
                 assert named.get(name, number) == number, (machine, name)
                 found += name in named
     if not found:

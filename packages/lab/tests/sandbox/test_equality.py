@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from agentsignals.errors import SandboxError
 
-from agentsignals_lab.sandbox import same, shown
-from agentsignals_lab.sandbox.inside import wire
+from agentsignals_lab.sandbox import inside, same, shown
 
 NAN = float("nan")
 
@@ -77,7 +76,7 @@ def test_an_object_is_never_the_same() -> None:
     ],
 )
 def test_a_plain_value_comes_back_as_it_was(value: Any) -> None:
-    back = wire.decode(wire.loads(wire.json.dumps(wire.encode(value)).encode()))
+    back = inside.decode(inside.loads(inside.json.dumps(inside.encode(value)).encode()))
     assert same(back, value)
     assert type(back) is type(value)
 
@@ -105,16 +104,16 @@ def test_a_plain_value_comes_back_as_it_was(value: Any) -> None:
     ],
 )
 def test_a_forged_value_is_refused(line: bytes) -> None:
-    with pytest.raises(wire.Refused) as refused:
-        wire.decode(wire.loads(line))
+    with pytest.raises(inside.Refused) as refused:
+        inside.decode(inside.loads(line))
     assert refused.value.kind == "protocol"
 
 
 def test_keys_chosen_to_collide_do_not_cost_us_their_square() -> None:
     prime = (1 << 61) - 1
     keys = ",".join(str(n * prime) for n in range(1, 40_000))
-    with pytest.raises(wire.Refused, match="collide"):
-        wire.decode(wire.loads(f'{{"set": [{keys}]}}'.encode()))
+    with pytest.raises(inside.Refused, match="collide"):
+        inside.decode(inside.loads(f'{{"set": [{keys}]}}'.encode()))
 
 
 def test_a_value_is_shown_in_characters_that_can_be_stored() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from agentsignals.errors import LabError
 
 from agentsignals_lab.coding_tasks.task import Case, Task, words
-from agentsignals_lab.sandbox.inside import wire
+from agentsignals_lab.sandbox import inside
 
 STAND_IN = "candidate"
 """HumanEval's name for the function under test."""
@@ -50,8 +50,8 @@ def read_case(line: str, function: str) -> Case:
 def checked(case: Case, function: str) -> Case:
     """The case. LabError when its values could not come out of the sandbox, as an ellipsis, which is a literal."""
     try:
-        wire.encode([*case.args, case.expected])
-    except wire.Refused as problem:
+        inside.encode([*case.args, case.expected])
+    except inside.Refused as problem:
         raise LabError(f"it holds a value that is no plain data, and is no case of {function}") from problem
     return case
 
