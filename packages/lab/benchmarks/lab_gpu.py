@@ -24,8 +24,7 @@ import numpy as np
 import torch
 import transformers
 
-from agentsignals_lab.residual import load
-from agentsignals_lab.residual.interface import Add, Loading, Positions, Prompt, Request, Sampling, Suppress
+from agentsignals_lab.residual import Add, Loading, Positions, Prompt, Request, Sampling, Suppress, load
 from agentsignals_lab.residual.loading import tokens_that_fit
 from agentsignals_lab.residual.model import HookedModel
 from benchmarks.overhead import SHAPES, model_of

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 import transformers
 
-from agentsignals_lab.residual.interface import Add, Edit, ModelCard, Positions, Prompt, Sampling
+from agentsignals_lab.residual import Add, Edit, ModelCard, Positions, Prompt, Sampling
 from agentsignals_lab.residual.model import HookedModel
 
 SHAPES: dict[str, dict[str, int]] = {

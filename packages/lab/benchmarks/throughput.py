@@ -20,12 +20,9 @@ import torch
 from msgspec.structs import replace
 
 from agentsignals_lab.conditions import BASELINE, Condition
-from agentsignals_lab.experiments.learning import calibrated, learnt
-from agentsignals_lab.experiments.setting import SettingConfig
-from agentsignals_lab.residual import load
-from agentsignals_lab.residual.interface import Loading
-from agentsignals_lab.retry.loop import Plan, Steered, Work
-from agentsignals_lab.retry.pool import episodes
+from agentsignals_lab.experiments.setting import SettingConfig, calibrated, learnt
+from agentsignals_lab.residual import Loading, load
+from agentsignals_lab.retry_loop import Plan, Steered, Work, episodes
 from tests import tiny_world
 from tests.tiny_world.setting import TinySetting
 from tests.tiny_world.tasks import drawn

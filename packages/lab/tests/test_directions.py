@@ -12,7 +12,7 @@ from agentsignals.stats.intervals import wilson
 from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
-from agentsignals_lab import directions, separation, steering
+from agentsignals_lab import directions, steering
 
 WIDTH, LAYERS = 32, 2
 
@@ -124,16 +124,16 @@ def test_directions_are_read_as_written_and_anything_else_is_refused(tmp_path: P
 def test_the_auroc_is_that_of_scikit_learn_with_ties() -> None:
     chance = np.random.default_rng(0)
     scores, positive = chance.integers(0, 6, 200).astype(float), chance.random(200) < 0.4
-    assert separation.auroc(scores, positive) == pytest.approx(roc_auc_score(positive, scores))
-    assert np.isnan(separation.auroc(scores, np.zeros(200, bool)))
+    assert directions.auroc(scores, positive) == pytest.approx(roc_auc_score(positive, scores))
+    assert np.isnan(directions.auroc(scores, np.zeros(200, bool)))
 
 
 def test_held_out_separation_knows_a_difference_from_none() -> None:
     topics = [f"t{i % 10}" for i in range(40)]
-    apart = separation.held_out(
-        separation.Grouped(planted(1, 1, amount=2), topics), separation.Grouped(planted(2), topics)
+    apart = directions.held_out(
+        directions.Grouped(planted(1, 1, amount=2), topics), directions.Grouped(planted(2), topics)
     )
-    alike = separation.held_out(separation.Grouped(planted(1), topics), separation.Grouped(planted(2), topics))
+    alike = directions.held_out(directions.Grouped(planted(1), topics), directions.Grouped(planted(2), topics))
     assert all(s.auroc > 0.8 and s.low > 0.6 and s.p < 0.05 and s.auroc > s.null_high for s in apart)
     assert all(s.p > 0.02 and s.auroc < s.null_high + 0.05 for s in alike)
     assert all(s.p <= s.p_best and s.null_high <= s.best_null_high for s in [*apart, *alike])
@@ -143,8 +143,8 @@ def test_held_out_separation_knows_a_difference_from_none() -> None:
 def test_an_interval_widens_when_texts_come_in_few_groups() -> None:
     scores, positive = np.random.default_rng(1).standard_normal(100), np.arange(100) < 50
     scores = scores + np.repeat(np.random.default_rng(2).standard_normal(10) * 2, 10)
-    grouped = separation.interval(scores, positive, [f"g{i // 10}" for i in range(100)])
-    alone = separation.interval(scores, positive, [str(i) for i in range(100)])
+    grouped = directions.interval(scores, positive, [f"g{i // 10}" for i in range(100)])
+    alone = directions.interval(scores, positive, [str(i) for i in range(100)])
     assert grouped is not None and alone is not None
     assert grouped[1] - grouped[0] > 1.3 * (alone[1] - alone[0])
 
@@ -160,26 +160,26 @@ def test_the_interval_of_an_auroc_holds_it_in_about_95_of_100_samples(groups: in
     for _ in range(samples):
         height, gain = chance.normal(0, 0.5, groups)[member], chance.normal(apart, 0.5, groups)[member]
         drawn = chance.normal(size=2 * len(member))
-        ends = separation.interval(drawn + np.concatenate([height, height + gain]), positive, names)
+        ends = directions.interval(drawn + np.concatenate([height, height + gain]), positive, names)
         held += ends is not None and ends[0] <= target <= ends[1]
     assert 0.93 * samples <= held, held
 
 
 def test_of_too_few_groups_nothing_is_claimed() -> None:
     scores, positive = np.arange(8.0), np.arange(8) >= 4
-    assert separation.interval(scores, positive, list("ababbaba")) is None
-    assert separation.interval(scores, positive, list("abcadddd")) is None, "all of one class in one group"
-    assert separation.interval(scores, positive, list("abcdabcd")) == pytest.approx(wilson(4, 4))
+    assert directions.interval(scores, positive, list("ababbaba")) is None
+    assert directions.interval(scores, positive, list("abcadddd")) is None, "all of one class in one group"
+    assert directions.interval(scores, positive, list("abcdabcd")) == pytest.approx(wilson(4, 4))
 
 
 def test_a_split_keeps_a_group_together_and_goes_by_its_seed() -> None:
     groups = [f"g{i % 7}" for i in range(50)]
-    learns, holds = separation.split(groups)
+    learns, holds = directions.split(groups)
     assert not (
         {g for g, t in zip(groups, learns, strict=True) if t} & {g for g, t in zip(groups, holds, strict=True) if t}
     )
     assert learns.sum() + holds.sum() == 50
-    assert any((separation.split(groups, seed=s)[0] != learns).any() for s in range(1, 5))
+    assert any((directions.split(groups, seed=s)[0] != learns).any() for s in range(1, 5))
 
 
 def test_controls_are_made_of_a_set_by_name() -> None:

@@ -15,12 +15,10 @@ from agentsignals.stats.intervals import wilson
 from agentsignals.ui.report import write_document
 from msgspec import to_builtins
 
-from agentsignals_lab.comparing import OUTCOMES, paired, paired_table, rate
 from agentsignals_lab.conditions import BASELINE, Condition
-from agentsignals_lab.outline import sections
-from agentsignals_lab.report import parts
-from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
-from agentsignals_lab.run_setup import ManipulationRow
+from agentsignals_lab.report import OUTCOMES, paired, paired_table, parts, rate, sections
+from agentsignals_lab.retry_loop import AttemptRow, EpisodeRow, ProjectionRow
+from agentsignals_lab.retry_runs import ManipulationRow
 from agentsignals_lab.runs import Config, Manifest, Row, Run
 from agentsignals_lab.verbs import document
 

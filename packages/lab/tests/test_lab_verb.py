@@ -20,11 +20,10 @@ from agentsignals.cli import main
 from agentsignals.errors import LabError
 
 from agentsignals_lab import coding_tasks
-from agentsignals_lab.coding_tasks.chosen import chosen_tasks
-from agentsignals_lab.condition_files import read_conditions
-from agentsignals_lab.conditions import BASELINE
-from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow
-from agentsignals_lab.run_setup import Asked, begin, prepared
+from agentsignals_lab.coding_tasks import chosen_tasks
+from agentsignals_lab.conditions import BASELINE, read_conditions
+from agentsignals_lab.retry_loop import AttemptRow, EpisodeRow
+from agentsignals_lab.retry_runs import Asked, begin, prepared
 from agentsignals_lab.runs import Run
 from agentsignals_lab.served_model import Served
 from tests import tiny_world

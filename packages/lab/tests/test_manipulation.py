@@ -17,11 +17,11 @@ from agentsignals_lab import steering  # noqa: E402  (after the check that they 
 from agentsignals_lab.coding_tasks import tasks  # noqa: E402
 from agentsignals_lab.conditions import Condition, Where  # noqa: E402
 from agentsignals_lab.directions import DirectionSet  # noqa: E402
-from agentsignals_lab.residual.interface import Calibration, Prompt  # noqa: E402
+from agentsignals_lab.residual import Calibration, Prompt  # noqa: E402
 from agentsignals_lab.residual.loading import card_of  # noqa: E402
 from agentsignals_lab.residual.model import HookedModel  # noqa: E402
-from agentsignals_lab.retry.wording import Wording, after_a_failure  # noqa: E402
-from agentsignals_lab.run_setup import Asked, ManipulationRow, begin, prepared, steered  # noqa: E402
+from agentsignals_lab.retry_runs import Asked, ManipulationRow, begin, prepared, steered  # noqa: E402
+from agentsignals_lab.texts import Wording, after_a_failure  # noqa: E402
 from tests import tiny_world  # noqa: E402
 from tests.experiments.tiny import model  # noqa: E402
 from tests.residual import small  # noqa: E402

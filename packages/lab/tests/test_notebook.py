@@ -17,11 +17,8 @@ from agentsignals.errors import LabError  # noqa: E402
 
 from agentsignals_lab import notebook  # noqa: E402
 from agentsignals_lab.directions import DirectionSet  # noqa: E402
-from agentsignals_lab.experiments.file_setting import Setting, setting  # noqa: E402
-from agentsignals_lab.experiments.learning import learnt  # noqa: E402
-from agentsignals_lab.experiments.setting import SettingConfig, place  # noqa: E402
-from agentsignals_lab.residual.model import HookedModel  # noqa: E402
-from agentsignals_lab.residual.packing import pack  # noqa: E402
+from agentsignals_lab.experiments.setting import Setting, SettingConfig, learnt, place, setting  # noqa: E402
+from agentsignals_lab.residual.model import HookedModel, pack  # noqa: E402
 from tests.experiments import tiny  # noqa: E402
 from tests.residual import small  # noqa: E402
 

@@ -17,11 +17,11 @@ pytest.importorskip("transformers", reason="transformers is not installed (extra
 from agentsignals.cli import main  # noqa: E402  (after the check that it can be loaded)
 
 from agentsignals_lab import directions  # noqa: E402
-from agentsignals_lab.coding_tasks.task_files import read_tasks  # noqa: E402
+from agentsignals_lab.coding_tasks import read_tasks  # noqa: E402
 from agentsignals_lab.experiments.directions import SeparationRow  # noqa: E402
 from agentsignals_lab.experiments.grid import EffectRow  # noqa: E402
-from agentsignals_lab.experiments.setting_files import Continuation  # noqa: E402
-from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow  # noqa: E402
+from agentsignals_lab.experiments.setting import Continuation  # noqa: E402
+from agentsignals_lab.retry_loop import AttemptRow, EpisodeRow  # noqa: E402
 from agentsignals_lab.runs import Run  # noqa: E402
 from tests import tiny_world  # noqa: E402
 

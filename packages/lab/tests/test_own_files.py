@@ -15,12 +15,10 @@ from agentsignals.errors import LabError
 
 from agentsignals_lab import texts
 from agentsignals_lab.coding_tasks import task
-from agentsignals_lab.condition_files import read_conditions
-from agentsignals_lab.experiments.setting import SettingConfig
-from agentsignals_lab.experiments.setting_files import read_setting
-from agentsignals_lab.retry.loop import Plan, Work
-from agentsignals_lab.retry.pool import episodes
-from agentsignals_lab.texts.contrasts import read_contrast
+from agentsignals_lab.conditions import read_conditions
+from agentsignals_lab.experiments.setting import SettingConfig, read_setting
+from agentsignals_lab.retry_loop import Plan, Work, episodes
+from agentsignals_lab.texts import read_contrast
 from tests.test_retry import Scripted, fenced, text_of
 
 ROOT = Path(__file__).parents[1]

@@ -9,15 +9,12 @@ from pathlib import Path
 import pytest
 from agentsignals.errors import LabError
 
-from agentsignals_lab import coding_tasks
+from agentsignals_lab import coding_tasks, retry_loop
 from agentsignals_lab.conditions import BASELINE, Condition
-from agentsignals_lab.residual.interface import Generation, Message, Sampling
-from agentsignals_lab.retry import pool
-from agentsignals_lab.retry.loop import Done, Plan, Work
-from agentsignals_lab.retry.pool import episodes
-from agentsignals_lab.retry.retry_runs import run_loop
-from agentsignals_lab.retry.rows import AttemptRow
-from agentsignals_lab.retry.wording import Wording
+from agentsignals_lab.residual import Generation, Message, Sampling
+from agentsignals_lab.retry_loop import AttemptRow, Done, Plan, Work, episodes
+from agentsignals_lab.retry_runs import run_loop
+from agentsignals_lab.texts import Wording
 from tests.test_retry import Scripted
 from tests.test_trace import opened
 
@@ -107,7 +104,7 @@ def test_after_a_fault_an_answer_under_way_is_awaited_for_a_while_and_no_longer(
 
     plan = Plan(wording=Wording(), attempts=1)
     for late, grace, kept in ((True, 10.0, 1), (False, 0.05, 0)):
-        monkeypatch.setattr(pool, "GRACE_S", grace)
+        monkeypatch.setattr(retry_loop, "GRACE_S", grace)
         crowd, done = Refusing(2), []
         crowd.late = late
         with pytest.raises(LabError, match="refused"):
@@ -149,7 +146,7 @@ def test_answers_that_await_their_verdicts_hold_back_new_episodes(
     backlog: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first verdict waits until all are asked that are going to be."""
-    judged, asked_enough = pool.evaluate, threading.Event()
+    judged, asked_enough = retry_loop.evaluate, threading.Event()
     begun: list[int] = []
 
     class Counting(Scripted):
@@ -166,8 +163,8 @@ def test_answers_that_await_their_verdicts_hold_back_new_episodes(
         begun.append(len(writer.told))
         return judged(*of)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pool, "BACKLOG", backlog)
-    monkeypatch.setattr(pool, "evaluate", late)
+    monkeypatch.setattr(retry_loop, "BACKLOG", backlog)
+    monkeypatch.setattr(retry_loop, "evaluate", late)
     plan = Plan(wording=Wording(), attempts=1, evaluating=1)
     if backlog == 0:
         asked_enough.set()
@@ -177,14 +174,14 @@ def test_answers_that_await_their_verdicts_hold_back_new_episodes(
 
 def test_verdicts_run_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two meet in a barrier, which with one at a time would break."""
-    judged = pool.evaluate
+    judged = retry_loop.evaluate
     meeting = threading.Barrier(2)
 
     def slowly(*of: object) -> object:
         meeting.wait(20)
         return judged(*of)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pool, "evaluate", slowly)
+    monkeypatch.setattr(retry_loop, "evaluate", slowly)
     plan = Plan(wording=Wording(), attempts=1, evaluating=2)
     work = [Work(BASELINE, TASK, sample) for sample in range(4)]
     assert len(list(episodes(Scripted("nothing"), plan, work))) == 4

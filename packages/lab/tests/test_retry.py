@@ -8,11 +8,11 @@ import pytest
 from agentsignals.errors import LabError
 
 from agentsignals_lab import coding_tasks
+from agentsignals_lab.coding_tasks import cases
 from agentsignals_lab.conditions import BASELINE, Condition
-from agentsignals_lab.residual.interface import Generation, Message, Sampling
-from agentsignals_lab.retry.loop import Done, Plan, Work
-from agentsignals_lab.retry.pool import episodes
-from agentsignals_lab.retry.wording import Wording
+from agentsignals_lab.residual import Generation, Message, Sampling
+from agentsignals_lab.retry_loop import Done, Plan, Work, episodes
+from agentsignals_lab.texts import Wording
 from tests.tiny_world.tasks import drawn
 from tests.tiny_world.wording import TinyWording
 
@@ -45,9 +45,7 @@ def fenced(source: str) -> str:
     return f"Here it is.\n```python\n{source}```\n"
 
 
-def ran(
-    writer: Scripted, *, attempts: int = 3, condition: Condition = BASELINE, task: coding_tasks.Task = TASK
-) -> Done:
+def ran(writer: Scripted, *, attempts: int = 3, condition: Condition = BASELINE, task: cases.Task = TASK) -> Done:
     (done,) = episodes(writer, Plan(wording=Wording(), attempts=attempts), [Work(condition, task, 0)])
     return done
 
@@ -75,12 +73,12 @@ def test_hidden_cases_are_never_told() -> None:
     done = ran(writer := Scripted(*[fenced("def parse_duration(text):\n    return -1\n")] * 3))
     assert done.episode.attempts == 3
     told = text_of(writer.told[-1])
-    assert all(coding_tasks.shown(case, TASK.function) in told for case in TASK.visible)
+    assert all(cases.shown(case, TASK.function) in told for case in TASK.visible)
     assert not any(repr(case.args[0]) in told for case in TASK.hidden if case not in TASK.visible and case.args[0])
 
 
 def test_an_answer_that_passes_what_it_sees_ends_the_loop_and_fails_what_it_does_not() -> None:
-    done = ran(Scripted(fenced(coding_tasks.hardcoded(TASK))))
+    done = ran(Scripted(fenced(cases.hardcoded(TASK))))
     assert (done.episode.attempts, done.episode.visible_pass, done.episode.hidden_pass) == (1, True, False)
     assert done.episode.hardcoded
 

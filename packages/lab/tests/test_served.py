@@ -9,7 +9,7 @@ import pytest
 from agentsignals.errors import LabError, UsageError
 from agentsignals.network import LOCAL_NOTICE
 
-from agentsignals_lab.residual.interface import Generation, Message, Piece, Sampling
+from agentsignals_lab.residual import Generation, Message, Piece, Sampling
 from agentsignals_lab.served_model import TRIES, Served
 from tests.conftest import Server, said
 

@@ -15,7 +15,7 @@ import pytest
 from agentsignals_lab import directions, residual, steering
 from agentsignals_lab.conditions import Condition, over_steered
 from agentsignals_lab.directions import DirectionSet
-from agentsignals_lab.residual.interface import (
+from agentsignals_lab.residual import (
     Calibration,
     Edit,
     Loading,
@@ -24,8 +24,7 @@ from agentsignals_lab.residual.interface import (
     Span,
 )
 from agentsignals_lab.residual.model import HookedModel
-from agentsignals_lab.retry.loop import Plan, Steered, Work
-from agentsignals_lab.retry.pool import episodes
+from agentsignals_lab.retry_loop import Plan, Steered, Work, episodes
 from tests import tiny_world
 from tests.tiny_world import world
 from tests.tiny_world.tasks import drawn

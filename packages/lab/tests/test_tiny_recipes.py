@@ -12,11 +12,9 @@ pytest.importorskip("transformers", reason="transformers is not installed (extra
 
 from msgspec.structs import replace
 
-from agentsignals_lab.coding_tasks import variant
-from agentsignals_lab.experiments.file_setting import setting
-from agentsignals_lab.experiments.setting import SettingConfig
-from agentsignals_lab.residual import load
-from agentsignals_lab.residual.interface import Loading
+from agentsignals_lab.coding_tasks.cases import variant
+from agentsignals_lab.experiments.setting import SettingConfig, setting
+from agentsignals_lab.residual import Loading, load
 from tests import tiny_training, tiny_world
 from tests.tiny_world import world
 from tests.tiny_world.tasks import function_task

@@ -12,14 +12,14 @@ from agentsignals.errors import LabError
 from agentsignals.store.query import rows
 
 from agentsignals_lab import coding_tasks
+from agentsignals_lab.coding_tasks import cases
 from agentsignals_lab.conditions import BASELINE, Condition
-from agentsignals_lab.inspect_log import write_logs
-from agentsignals_lab.residual.interface import Generation, Message, Sampling
-from agentsignals_lab.retry.loop import Plan
-from agentsignals_lab.retry.retry_runs import Ran, run_loop
-from agentsignals_lab.retry.rows import AttemptRow, EpisodeRow
-from agentsignals_lab.retry.wording import Wording
+from agentsignals_lab.report import write_logs
+from agentsignals_lab.residual import Generation, Message, Sampling
+from agentsignals_lab.retry_loop import AttemptRow, EpisodeRow, Plan
+from agentsignals_lab.retry_runs import Ran, run_loop
 from agentsignals_lab.runs import Config, Manifest, Run
+from agentsignals_lab.texts import Wording
 from tests.conftest import read_files
 from tests.test_retry import Scripted, fenced
 
@@ -110,7 +110,7 @@ def test_rows_that_are_taken_away_are_gone_from_disk(tmp_path: Path) -> None:
 
 def test_passing_what_is_shown_alone_is_no_reward(tmp_path: Path) -> None:
     with opened(tmp_path) as run:
-        looped(run, Scripted(fenced(coding_tasks.hardcoded(TASK))))
+        looped(run, Scripted(fenced(cases.hardcoded(TASK))))
     reading = read_files(list((tmp_path / "traces").rglob("*.jsonl")), tmp_path)
     (one,) = reading.attempts
     assert (one.reward, one.rewards) == (0.0, {"visible": 1.0, "hidden": 0.0, "task": 0.0})

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
-from agentsignals_lab.residual.interface import Message
+from agentsignals_lab.residual import Message
 from tests.tiny_world import world
 
 

@@ -17,10 +17,9 @@ from agentsignals.errors import LabError
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from agentsignals_lab import directions, separation
+from agentsignals_lab import directions
 from agentsignals_lab.directions import Array, DirectionSet
-from agentsignals_lab.residual import load
-from agentsignals_lab.residual.interface import EVERYWHERE, Add, Loading, Message, Piece, Positions, Prompt
+from agentsignals_lab.residual import EVERYWHERE, Add, Loading, Message, Piece, Positions, Prompt, load
 from agentsignals_lab.residual.model import HookedModel
 from agentsignals_lab.statistics import RANDOMS, p_random
 
@@ -74,8 +73,8 @@ def layer_curve(
     for by_topic in (high, low):
         rows = [(topic, text) for topic, texts in by_topic.items() for text in texts]
         states = model.record(_prompts(model, [text for _, text in rows]), layers)
-        grouped.append(separation.Grouped(states, [topic for topic, _ in rows]))
-    found = separation.held_out(*grouped, shuffles=shuffles)
+        grouped.append(directions.Grouped(states, [topic for topic, _ in rows]))
+    found = directions.held_out(*grouped, shuffles=shuffles)
     fields = ("auroc", "low", "high", "null_high", "p", "p_best", "n")
     return [{"layer": n, **{f: getattr(one, f) for f in fields}} for n, one in enumerate(found)]
 

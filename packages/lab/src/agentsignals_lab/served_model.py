@@ -17,7 +17,7 @@ from agentsignals.network import LOCAL_NOTICE, MASKED_NOTICE, Busy, Refused, htt
 from agentsignals.redaction import Guard, Redactor
 from msgspec import Struct
 
-from agentsignals_lab.residual.interface import Generation, Message, Sampling
+from agentsignals_lab.residual import Generation, Message, Sampling
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 TIMEOUT_S = 600.0

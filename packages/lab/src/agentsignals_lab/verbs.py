@@ -19,14 +19,14 @@ from agentsignals.questions.question import formatted, times
 from msgspec import to_builtins
 
 from agentsignals_lab import how_to_install
-from agentsignals_lab.comparing import OUTCOMES, asked_of, conditions_of, episodes_of, rate
 from agentsignals_lab.conditions import beside
+from agentsignals_lab.report import OUTCOMES, asked_of, conditions_of, episodes_of, rate
 
 if TYPE_CHECKING:
     from agentsignals.ui.document import Document
 
     from agentsignals_lab.residual.model import HookedModel
-    from agentsignals_lab.retry.retry_runs import Ran
+    from agentsignals_lab.retry_runs import Ran
     from agentsignals_lab.runs import Run
 
 
@@ -47,8 +47,7 @@ _BROUGHT = (
 def inventory(families: str | None) -> dict[str, Any]:
     """Return what can be run here; with `families`, their tasks by key."""
     from agentsignals_lab import experiments, sandbox, texts
-    from agentsignals_lab.coding_tasks import tasks
-    from agentsignals_lab.coding_tasks.chosen import chosen_tasks, task_files
+    from agentsignals_lab.coding_tasks import chosen_tasks, task_files, tasks
 
     listed: dict[str, Any] = {
         "experiments": experiments.NAMES,
@@ -121,7 +120,7 @@ def document(run: Run) -> Document:
     """The run's report before it has a form."""
     from agentsignals.ui.document import FORM, Document, Section
 
-    from agentsignals_lab.outline import sections
+    from agentsignals_lab.report import sections
 
     chapters = [
         Section(
@@ -194,9 +193,9 @@ def run_new(options: argparse.Namespace) -> int:
 
 
 def run_agent(options: argparse.Namespace) -> int:
-    from agentsignals_lab import run_setup
+    from agentsignals_lab import retry_runs
     from agentsignals_lab.residual import load
-    from agentsignals_lab.retry.retry_runs import run_loop
+    from agentsignals_lab.retry_runs import run_loop
     from agentsignals_lab.served_model import Served
 
     if (options.model is None) == (options.server is None):
@@ -209,25 +208,25 @@ def run_agent(options: argparse.Namespace) -> int:
         raise UsageError(
             "--directions reads activations, which a server does not return.", "Give --model instead of --server."
         )
-    asked = run_setup.Asked(**{name: getattr(options, name) for name in run_setup.Asked.__struct_fields__})
-    prepared = run_setup.prepared(asked)  # before a model is loaded, which takes a while
+    asked = retry_runs.Asked(**{name: getattr(options, name) for name in retry_runs.Asked.__struct_fields__})
+    prepared = retry_runs.prepared(asked)  # before a model is loaded, which takes a while
     writer: HookedModel | Served
     if options.server is not None:
         writer = Served(options.server, options.server_model, concurrency=options.calls, tell=tell)
-        begun = run_setup.begin(Path(options.out), prepared, writer.card)
+        begun = retry_runs.begin(Path(options.out), prepared, writer.card)
     else:
         writer = model = load(options.model, _loading(options))
-        begun = run_setup.begin(Path(options.out), prepared, to_builtins(model.card))
+        begun = retry_runs.begin(Path(options.out), prepared, to_builtins(model.card))
     for name, n in begun.left_out.items():
         tell(f"{name}: {times(n, 'task')} left out; `lab list --tasks {name}` lists the reasons")
     with begun.run, Bar(options.quiet) as bar:
-        into = run_setup.steered(model, begun, asked.directions) if asked.directions else None
+        into = retry_runs.steered(model, begun, asked.directions) if asked.directions else None
         ran = run_loop(begun.run, writer, begun.plan, begun.conditions, begun.tasks, begun.samples, into, progress=bar)
     return print_result(options, ended(begun.run, ran), text_of_ended)
 
 
 def _loading(options: argparse.Namespace) -> Any:
-    from agentsignals_lab.residual.interface import Loading
+    from agentsignals_lab.residual import Loading
 
     return Loading(
         revision=options.revision,
@@ -274,7 +273,7 @@ def run_report(options: argparse.Namespace) -> int:
 
 
 def run_inspect(options: argparse.Namespace) -> int:
-    from agentsignals_lab.inspect_log import write_logs
+    from agentsignals_lab.report import write_logs
     from agentsignals_lab.runs import Run
 
     run = Run.read(Path(options.run))

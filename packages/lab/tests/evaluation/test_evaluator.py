@@ -9,9 +9,7 @@ from agentsignals.errors import SandboxError
 
 from agentsignals_lab import sandbox
 from agentsignals_lab.coding_tasks import task
-from agentsignals_lab.evaluation import case_runs
-from agentsignals_lab.evaluation.evaluator import evaluate
-from agentsignals_lab.evaluation.extraction import extract
+from agentsignals_lab.evaluation import agrees, evaluate, extract
 from agentsignals_lab.sandbox import Limits
 
 GOOD = "def safe_divide(a, b):\n    return a / b if b else None"
@@ -120,7 +118,7 @@ def test_expected_values_never_go_in(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(repr((source, function, inputs)))
         return real(source, function, inputs, *more)
 
-    monkeypatch.setattr(case_runs.sandbox, "call", listening)
+    monkeypatch.setattr(sandbox, "call", listening)
     evaluate(task("normalize_codes"), "def normalize_codes(codes):\n    return codes")
     assert len(seen) == 2
     assert not any("'RT'" in told or "'PQ'" in told for told in seen)
@@ -141,4 +139,4 @@ def test_an_error_names_the_first_case_that_fails_visible_before_hidden() -> Non
     ({"a": (1,)}, {"a": [1]}, True), ({1: 2}, {True: 2}, False), (None, 0, False), ([], None, False),
 ])  # fmt: skip
 def test_values_agree(actual: Any, expected: Any, same: bool) -> None:
-    assert case_runs.agrees(actual, expected) is same
+    assert agrees(actual, expected) is same

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals_lab.coding_tasks import Case, Task
-from agentsignals_lab.evaluation.evaluator import evaluate
+from agentsignals_lab.coding_tasks.cases import Case, Task
+from agentsignals_lab.evaluation import evaluate
 
 SUMMARY = r"\nRan 3 tests in 0.001s\n\nOK\n"
 TRIPLE = Task(

@@ -7,14 +7,18 @@ import time
 import pytest
 
 from agentsignals_lab.coding_tasks import task
-from agentsignals_lab.evaluation.evaluator import evaluate
-from agentsignals_lab.evaluation.extraction import extract
-from agentsignals_lab.evaluation.hardcoding import hardcoding
-from agentsignals_lab.evaluation.markers import legacy_markers, legacy_score, prose_markers, prose_of
-from agentsignals_lab.evaluation.verdict import Verdict
-from agentsignals_lab.residual.interface import Generation
-from agentsignals_lab.retry.rows import EpisodeRow
-from agentsignals_lab.retry.scores import attempt_row, episode_row
+from agentsignals_lab.evaluation import (
+    Verdict,
+    evaluate,
+    extract,
+    hardcoding,
+    legacy_markers,
+    legacy_score,
+    prose_markers,
+    prose_of,
+)
+from agentsignals_lab.residual import Generation
+from agentsignals_lab.retry_loop import EpisodeRow, attempt_row, episode_row
 
 ROMAN, DIVIDE = task("to_roman"), task("safe_divide")
 

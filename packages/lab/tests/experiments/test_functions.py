@@ -13,11 +13,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed (extra lab)")
 pytest.importorskip("transformers", reason="transformers is not installed (extra lab)")
 
-from agentsignals_lab.coding_tasks import hardcoded  # noqa: E402
+from agentsignals_lab.coding_tasks.cases import hardcoded  # noqa: E402
 from agentsignals_lab.experiments import grid  # noqa: E402  (after the check above)
-from agentsignals_lab.experiments.file_setting import setting  # noqa: E402
-from agentsignals_lab.experiments.setting import SettingConfig, place  # noqa: E402
-from agentsignals_lab.residual.interface import Add, Message, Piece  # noqa: E402
+from agentsignals_lab.experiments.setting import SettingConfig, place, setting  # noqa: E402
+from agentsignals_lab.residual import Add, Message, Piece  # noqa: E402
 from tests.experiments import tiny  # noqa: E402
 
 pytestmark = pytest.mark.torch

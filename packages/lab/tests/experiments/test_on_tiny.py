@@ -21,8 +21,7 @@ from agentsignals.errors import LabError  # noqa: E402
 from agentsignals_lab import directions  # noqa: E402  (after the check that it can be loaded)
 from agentsignals_lab.experiments import directions as directions_experiment  # noqa: E402
 from agentsignals_lab.experiments import grid, trajectory_probe  # noqa: E402
-from agentsignals_lab.experiments.file_setting import setting  # noqa: E402
-from agentsignals_lab.experiments.setting import SettingConfig  # noqa: E402
+from agentsignals_lab.experiments.setting import SettingConfig, setting  # noqa: E402
 from agentsignals_lab.runs import Run  # noqa: E402
 from tests.experiments import tiny  # noqa: E402
 from tests.tiny_world.setting import TinySetting  # noqa: E402

@@ -13,7 +13,7 @@ from agentsignals_lab.conditions import BASELINE, Condition
 from agentsignals_lab.directions import DirectionSet
 from agentsignals_lab.experiments import checked_config, grid
 from agentsignals_lab.experiments.setting import SettingConfig, with_decision
-from agentsignals_lab.residual.interface import Prompt, Span
+from agentsignals_lab.residual import Prompt, Span
 from agentsignals_lab.statistics import caveat, p_random
 
 

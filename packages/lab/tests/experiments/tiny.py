@@ -10,8 +10,7 @@ import torch
 
 from agentsignals_lab import experiments
 from agentsignals_lab.experiments import Progress
-from agentsignals_lab.residual import load
-from agentsignals_lab.residual.interface import Loading
+from agentsignals_lab.residual import Loading, load
 from agentsignals_lab.residual.model import HookedModel
 from agentsignals_lab.runs import Config, Manifest, Run
 from tests import tiny_world

@@ -14,8 +14,7 @@ pytest.importorskip("transformers", reason="transformers is not installed (extra
 
 from agentsignals.errors import LabError  # noqa: E402  (after the check that they can be loaded)
 
-from agentsignals_lab.residual import decoding, drawing, roomy_cache  # noqa: E402
-from agentsignals_lab.residual.interface import (  # noqa: E402
+from agentsignals_lab.residual import (  # noqa: E402
     EMBEDDING,
     EVERYWHERE,
     Ablate,
@@ -28,6 +27,7 @@ from agentsignals_lab.residual.interface import (  # noqa: E402
     Request,
     Sampling,
     Suppress,
+    decoding,
 )
 from agentsignals_lab.residual.loading import TOKENS_OF_A_PROCESSOR, card_of, tokens_for  # noqa: E402
 from agentsignals_lab.residual.model import HookedModel  # noqa: E402
@@ -172,8 +172,8 @@ def test_rows_that_ended_go_along_until_they_are_a_share_of_all(
 
 @pytest.mark.parametrize("room", [2, 64])
 def test_buffers_grow_by_their_room_and_hold_the_same(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
-    monkeypatch.setattr(roomy_cache, "ROOM", room)
-    layer, states = roomy_cache.RoomyLayer(), torch.randn(1, 2, 10, 4, generator=torch.Generator().manual_seed(0))
+    monkeypatch.setattr(decoding, "ROOM", room)
+    layer, states = decoding.RoomyLayer(), torch.randn(1, 2, 10, 4, generator=torch.Generator().manual_seed(0))
     layer.update(states[:, :, :3], -states[:, :, :3])
     places = set()
     for n in range(3, 10):
@@ -240,10 +240,10 @@ def test_a_nucleus_among_the_likeliest_is_that_of_the_whole_vocabulary(
     logits = torch.randn(64, 500, generator=torch.Generator().manual_seed(0)) * 3
     logits = (logits.round() if coarse else logits).double()
     chances, share = logits.softmax(-1), torch.full((64, 1), top_p, dtype=torch.float64)
-    whole = drawing._nucleus(chances, share)
+    whole = decoding._nucleus(chances, share)
     for likeliest in (8, 64):
-        monkeypatch.setattr(drawing, "_LIKELIEST", likeliest)
-        torch.testing.assert_close(drawing._nucleus(chances, share), whole, rtol=0, atol=0)
+        monkeypatch.setattr(decoding, "_LIKELIEST", likeliest)
+        torch.testing.assert_close(decoding._nucleus(chances, share), whole, rtol=0, atol=0)
 
 
 def test_a_gpus_batch_is_by_half_of_what_memory_it_has_left() -> None:

@@ -10,8 +10,8 @@ pytest.importorskip("transformers", reason="transformers is not installed (extra
 
 from agentsignals.errors import LabError  # noqa: E402  (after the check that they can be loaded)
 
-from agentsignals_lab.residual.drawing import Answer, drawn  # noqa: E402
-from agentsignals_lab.residual.interface import Add, Piece, Positions, Prompt, Sampling  # noqa: E402
+from agentsignals_lab.residual import Add, Piece, Positions, Prompt, Sampling  # noqa: E402
+from agentsignals_lab.residual.decoding import Answer, drawn  # noqa: E402
 from tests.residual import small  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -14,8 +14,8 @@ import transformers  # noqa: E402  (after the check that it can be loaded)
 from agentsignals.errors import LabError  # noqa: E402
 from tokenizers import Tokenizer, models, pre_tokenizers, processors  # noqa: E402
 
+from agentsignals_lab.residual import Message, Piece, Prompt  # noqa: E402
 from agentsignals_lab.residual.encoding import encode_chat, encode_pieces, read  # noqa: E402
-from agentsignals_lab.residual.interface import Message, Piece, Prompt  # noqa: E402
 from tests.residual import small  # noqa: E402
 
 pytestmark = pytest.mark.torch

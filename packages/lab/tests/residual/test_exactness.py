@@ -10,18 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed (extra lab)")
 pytest.importorskip("transformers", reason="transformers is not installed (extra lab)")
 
-from agentsignals_lab.residual.interface import (  # noqa: E402  (after the check that they can be loaded)
-    Ablate,
-    Add,
-    Edit,
-    Piece,
-    Positions,
-    Prompt,
-    Replace,
-    Sampling,
-    Span,
-    Suppress,
-)
+from agentsignals_lab.residual import Ablate, Add, Edit, Piece, Positions, Prompt, Replace, Sampling, Span, Suppress  # noqa: E402  (after the check that they can be loaded)
 from tests.residual import small  # noqa: E402
 
 pytestmark = pytest.mark.torch

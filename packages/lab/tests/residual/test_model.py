@@ -16,9 +16,7 @@ import transformers  # noqa: E402  (after the check that it can be loaded)
 from agentsignals.errors import LabError  # noqa: E402
 from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402
 
-from agentsignals_lab.residual import load  # noqa: E402
-from agentsignals_lab.residual.batches import in_batches  # noqa: E402
-from agentsignals_lab.residual.interface import (  # noqa: E402
+from agentsignals_lab.residual import (  # noqa: E402
     Ablate,
     Add,
     Loading,
@@ -29,14 +27,11 @@ from agentsignals_lab.residual.interface import (  # noqa: E402
     Replace,
     Sampling,
     Suppress,
+    load,
 )
+from agentsignals_lab.residual.hooks import in_batches  # noqa: E402
 from agentsignals_lab.residual.loading import card_of, folder_sha256, tokenizer_sha256  # noqa: E402
-from agentsignals_lab.residual.model import (  # noqa: E402
-    HookedModel,
-    blocks_of,
-    cache_argument,
-)
-from agentsignals_lab.residual.packing import PackedLinear, pack  # noqa: E402
+from agentsignals_lab.residual.model import HookedModel, PackedLinear, blocks_of, cache_argument, pack  # noqa: E402
 from tests.residual import small  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -14,7 +14,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     nnsight = pytest.importorskip("nnsight", reason="nnsight is not installed (an independent check)")
 
-from agentsignals_lab.residual.interface import Add, Piece, Positions, Prompt, Sampling  # noqa: E402  (after the check)
+from agentsignals_lab.residual import Add, Piece, Positions, Prompt, Sampling  # noqa: E402  (after the check)
 from tests.residual import small  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]

@@ -10,11 +10,9 @@ import msgspec
 import pytest
 from agentsignals.errors import LabError
 
-from agentsignals_lab.coding_tasks import PUBLISHED, Case, Task, examples, hardcoded, task, tasks, variant, words
-from agentsignals_lab.coding_tasks.variants import changed
-from agentsignals_lab.evaluation.case_runs import agrees, run_cases
-from agentsignals_lab.evaluation.evaluator import evaluate
-from agentsignals_lab.evaluation.hardcoding import hardcoding
+from agentsignals_lab.coding_tasks import PUBLISHED, task, tasks
+from agentsignals_lab.coding_tasks.cases import Case, Task, changed, examples, hardcoded, variant, words
+from agentsignals_lab.evaluation import agrees, evaluate, hardcoding, run_cases
 from agentsignals_lab.sandbox import Limits
 from tests.conftest import some
 

@@ -16,13 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 from agentsignals.errors import LabError
 
-from agentsignals_lab.coding_tasks import Case, Check, Task, examples, words
-from agentsignals_lab.coding_tasks.calls import read_case
-from agentsignals_lab.coding_tasks.chosen import chosen_tasks, files_of
-from agentsignals_lab.coding_tasks.task_files import read_tasks, written
-from agentsignals_lab.evaluation.case_runs import meets
-from agentsignals_lab.evaluation.evaluator import evaluate
-from agentsignals_lab.retry.loop import visible_failure
+from agentsignals_lab.coding_tasks import chosen_tasks, files_of, read_tasks, written
+from agentsignals_lab.coding_tasks.cases import Case, Check, Task, examples, read_case, words
+from agentsignals_lab.evaluation import evaluate, meets
+from agentsignals_lab.retry_loop import visible_failure
 
 DOUBLE = {
     "id": "double",

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 import agentsignals_lab
-from agentsignals_lab.coding_tasks.task_files import written
+from agentsignals_lab.coding_tasks import written
 from tests.tiny_world import tasks, world
 
 MODELS = (
@@ -29,12 +29,12 @@ case = " test {function} ( {args} ) == {expected} ."
 
 def with_setting() -> None:
     """Let the setting of experiments be the tiny world's where the file is called `tiny`. It needs NumPy."""
-    from agentsignals_lab.experiments import file_setting  # noqa: PLC0415
+    from agentsignals_lab.experiments import setting  # noqa: PLC0415
     from tests.tiny_world.setting import TinySetting  # noqa: PLC0415
 
-    of_files: Any = file_setting.Setting
+    of_files: Any = setting.Setting
     made: Any = lambda model, asked: (TinySetting if asked.file == "tiny" else of_files)(model, asked)  # noqa: E731
-    file_setting.Setting = made
+    setting.Setting = made
 
 
 def tasks_file(path: Path, count: int, seed: int = 13) -> Path:

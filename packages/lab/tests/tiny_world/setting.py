@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from agentsignals_lab import texts
-from agentsignals_lab.coding_tasks import Task
+from agentsignals_lab.coding_tasks.cases import Task
 from agentsignals_lab.experiments.setting import Floats, Scene, SettingConfig, Text, with_decision
-from agentsignals_lab.residual.interface import Edit, Generation, Message, Piece, Prompt, Sampling
+from agentsignals_lab.residual import Edit, Generation, Message, Piece, Prompt, Sampling
 from agentsignals_lab.residual.model import HookedModel
-from agentsignals_lab.retry.wording import Wording
 from agentsignals_lab.runs import seed_of
+from agentsignals_lab.texts import Wording
 from tests.tiny_world import tasks as tiny_tasks
 from tests.tiny_world import world
 from tests.tiny_world.wording import TinyWording

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from agentsignals_lab.coding_tasks import Case, Task
+from agentsignals_lab.coding_tasks.cases import Case, Task
 from agentsignals_lab.runs import seed_of
 from tests.tiny_world import world
 

@@ -6,8 +6,8 @@ import random
 
 from agentsignals.errors import LabError
 
-from agentsignals_lab.coding_tasks import Task
-from agentsignals_lab.residual.interface import Message, Piece
+from agentsignals_lab.coding_tasks.cases import Task
+from agentsignals_lab.residual import Message, Piece
 from agentsignals_lab.runs import seed_of
 from tests.tiny_world import world
 

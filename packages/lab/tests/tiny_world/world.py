@@ -16,8 +16,8 @@ from typing import Literal
 from agentsignals.errors import LabError
 from msgspec import Struct
 
-from agentsignals_lab.coding_tasks import Task
-from agentsignals_lab.residual.interface import Message, Piece
+from agentsignals_lab.coding_tasks.cases import Task
+from agentsignals_lab.residual import Message, Piece
 
 Mood = Literal["calm", "neutral", "desperate"]
 MOODS: tuple[Mood, ...] = ("calm", "neutral", "desperate")

@@ -15,7 +15,7 @@ from agentsignals.errors import LabError
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentsignals_lab.coding_tasks import Case, Task
+from agentsignals_lab.coding_tasks.cases import Case, Task
 
 _MOST_BYTES = 200_000_000
 

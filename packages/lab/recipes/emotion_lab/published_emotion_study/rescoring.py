@@ -16,10 +16,8 @@ from typing import Any, NamedTuple
 from agentsignals.errors import LabError
 from agentsignals.model import Absent
 
-from agentsignals_lab.coding_tasks import Case, Task
-from agentsignals_lab.evaluation.evaluator import evaluate
-from agentsignals_lab.evaluation.extraction import parsed
-from agentsignals_lab.evaluation.markers import legacy_markers, legacy_score
+from agentsignals_lab.coding_tasks.cases import Case, Task
+from agentsignals_lab.evaluation import evaluate, legacy_markers, legacy_score, parsed
 from agentsignals_lab.sandbox import Failed, Limits, Result, call, shown
 from published_emotion_study import TASKS, Run, runs, with_lists
 

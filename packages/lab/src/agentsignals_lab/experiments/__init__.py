@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args, get_or
 import msgspec
 from agentsignals.errors import LabError
 
-from agentsignals_lab.run_setup import digest, manifest
+from agentsignals_lab.retry_runs import digest, manifest
 from agentsignals_lab.runs import Config, Run
 
 if TYPE_CHECKING:
@@ -118,12 +118,12 @@ def checked_config(config: Any) -> dict[str, str]:
     files: dict[str, str] = {}
     setting = getattr(config, "setting", None)
     if setting is not None:
-        from agentsignals_lab.experiments.setting_files import read_setting  # noqa: PLC0415  (NumPy is of an extra)
+        from agentsignals_lab.experiments.setting import read_setting  # noqa: PLC0415  (NumPy is of an extra)
 
         files |= read_setting(setting).files
     if hasattr(config, "sources"):
         from agentsignals_lab import directions  # noqa: PLC0415  (NumPy is of an extra)
-        from agentsignals_lab.experiments.learning import Source  # noqa: PLC0415  (as above)
+        from agentsignals_lab.experiments.setting import Source  # noqa: PLC0415  (as above)
 
         named: tuple[str, ...] = ()
         if config.directions:

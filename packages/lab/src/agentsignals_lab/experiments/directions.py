@@ -12,21 +12,23 @@ from typing import TYPE_CHECKING, ClassVar, get_args
 import numpy as np
 from msgspec import Struct
 
-from agentsignals_lab import directions, separation
+from agentsignals_lab import directions
 from agentsignals_lab.directions import Array, Recipe
 from agentsignals_lab.experiments import Progress, Steps
-from agentsignals_lab.experiments.file_setting import Setting, setting
-from agentsignals_lab.experiments.learning import (
+from agentsignals_lab.experiments.setting import (
+    Setting,
+    SettingConfig,
     Source,
     by_recipe,
     calibrated,
+    chosen_layers,
     halves,
     learnt,
     scene_states,
+    setting,
     text_states,
 )
-from agentsignals_lab.experiments.setting import SettingConfig, chosen_layers
-from agentsignals_lab.residual.interface import EMBEDDING
+from agentsignals_lab.residual import EMBEDDING
 from agentsignals_lab.runs import Row, Run
 
 if TYPE_CHECKING:
@@ -99,7 +101,7 @@ def _held_out(
 ) -> list[SeparationRow]:
     """Made of half of the topics, judged on the others by the contrast of its high and its low direction."""
     names = sorted({topic for rows in topics.values() for topic in rows})
-    learns, _ = separation.split(names)
+    learns, _ = directions.split(names)
     kept = {name for name, is_learning in zip(names, learns, strict=True) if is_learning}
     taught = {n: np.asarray([topic in kept for topic in topics[n]]) for n in states}
     made = by_recipe(at, recipe, {n: rows[taught[n]] for n, rows in states.items()}, layers)
@@ -114,9 +116,9 @@ def _held_out(
 
 
 def _row(road: tuple[str, str, str, int], scores: Array, positive: np.ndarray, groups: Sequence[str]) -> SeparationRow:
-    low, high = separation.interval(scores, positive, groups) or (None, None)
+    low, high = directions.interval(scores, positive, groups) or (None, None)
     names = dict(zip(SeparationRow.KEY, road, strict=True))
-    value = separation.auroc(scores, positive)
+    value = directions.auroc(scores, positive)
     return SeparationRow(auroc=value, low=low, high=high, null_high=None, p=None, n=len(scores), **names)  # type: ignore[arg-type]  # the fields of its key, by name
 
 
@@ -127,14 +129,14 @@ def _scenes(run: Run, at: Setting, source: Source, layers: Sequence[int], config
     judged = (EMBEDDING, *layers)
     tones = {tone: scene_states(at, at.scenes(tone), source, judged) for tone in (at.high, at.low)}
     keys = [task.key for task in at.tasks]
-    high, low = (separation.Grouped(tones[tone], keys) for tone in (at.high, at.low))
+    high, low = (directions.Grouped(tones[tone], keys) for tone in (at.high, at.low))
     table = run.table("separation", SeparationRow)
     fields = ("auroc", "low", "high", "null_high", "p", "p_best", "n")
     table.add(
         SeparationRow(
             recipe="contrast", learnt_from=source, judged_on=source, layer=layer, **{f: getattr(one, f) for f in fields}
         )
-        for layer, one in zip(judged, separation.held_out(high, low, shuffles=config.shuffles), strict=True)
+        for layer, one in zip(judged, directions.held_out(high, low, shuffles=config.shuffles), strict=True)
     )
     stories = learnt(at, "stories", judged, ())
     scores = directions.project(np.concatenate(list(tones.values())), stories.vectors[0], stories.centre, "coordinate")

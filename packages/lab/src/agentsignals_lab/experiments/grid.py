@@ -20,16 +20,25 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from agentsignals_lab import directions
-from agentsignals_lab.coding_tasks import Task
+from agentsignals_lab.coding_tasks.cases import Task
 from agentsignals_lab.directions import Array, DirectionSet
-from agentsignals_lab.evaluation.extraction import extract
-from agentsignals_lab.evaluation.hardcoding import hardcoding
-from agentsignals_lab.evaluation.markers import prose_markers
+from agentsignals_lab.evaluation import extract, hardcoding, prose_markers
 from agentsignals_lab.experiments import Progress, Steps
-from agentsignals_lab.experiments.file_setting import Setting, setting
-from agentsignals_lab.experiments.learning import Source, calibrated, halves, learnt
-from agentsignals_lab.experiments.setting import Floats, Place, Scene, SettingConfig, chosen_layers, place
-from agentsignals_lab.residual.interface import (
+from agentsignals_lab.experiments.setting import (
+    Floats,
+    Place,
+    Scene,
+    Setting,
+    SettingConfig,
+    Source,
+    calibrated,
+    chosen_layers,
+    halves,
+    learnt,
+    place,
+    setting,
+)
+from agentsignals_lab.residual import (
     Ablate,
     Add,
     Calibration,
@@ -325,7 +334,7 @@ def _each(ground: Ground) -> None:
 
 def _patch(ground: Ground, tones: Mapping[str, Half]) -> dict[str, int | None]:
     """The first layer at which a place carries half of the tones' difference both ways, by place and outcome."""
-    from agentsignals_lab.residual.batches import meant  # noqa: PLC0415  (torch takes seconds, and settings come first)
+    from agentsignals_lab.residual.hooks import meant  # noqa: PLC0415  (torch takes seconds, and settings come first)
 
     at, carried = (
         ground.at,

@@ -11,10 +11,15 @@ from msgspec import Struct
 from agentsignals_lab import directions
 from agentsignals_lab.directions import Array, DirectionSet, Recipe
 from agentsignals_lab.experiments import Progress, Steps
-from agentsignals_lab.experiments.file_setting import setting
-from agentsignals_lab.experiments.learning import by_recipe, calibrated, text_states
-from agentsignals_lab.experiments.setting import SettingConfig, chosen_layers
-from agentsignals_lab.residual.interface import Calibration, Prompt
+from agentsignals_lab.experiments.setting import (
+    SettingConfig,
+    by_recipe,
+    calibrated,
+    chosen_layers,
+    setting,
+    text_states,
+)
+from agentsignals_lab.residual import Calibration, Prompt
 from agentsignals_lab.runs import Row, Run
 from agentsignals_lab.statistics import Difference, paired_difference
 

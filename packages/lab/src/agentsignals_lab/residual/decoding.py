@@ -3,20 +3,189 @@ edits share a pass, each padded on the left up to the longest."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
 import torch
+from agentsignals.errors import LabError
+from transformers.cache_utils import Cache, DynamicLayer
 
-from agentsignals_lab.residual import roomy_cache
-from agentsignals_lab.residual.batches import in_batches
-from agentsignals_lab.residual.drawing import Answer, drawn
-from agentsignals_lab.residual.edits import Acting
-from agentsignals_lab.residual.hooks import Run, hooked
-from agentsignals_lab.residual.interface import Edit, Generation, Prompt, Request
+from agentsignals_lab.residual import Edit, Generation, Prompt, Request, Sampling
+from agentsignals_lab.residual.hooks import Acting, Run, hooked, in_batches
 
 if TYPE_CHECKING:
     from agentsignals_lab.residual.model import HookedModel
+
+
+_LIKELIEST = 1024
+"""Tokens among which a nucleus is looked for first; where it is larger the whole vocabulary is sorted. Changes no
+result (tests/residual/test_drawing.py)."""
+
+
+class Answer:
+    """One answer in the making. Its random numbers come from its own seed alone, one a token, drawn at every
+    temperature: the n-th token of two conditions is decided by the same number, whatever stands beside them in a batch.
+    """
+
+    def __init__(self, sampling: Sampling, prompt_tokens: int) -> None:
+        self.sampling = sampling
+        self.finish: Literal["stop", "length"] | None = None if sampling.max_new_tokens > 0 else "length"
+        self._prompt_tokens = prompt_tokens
+        self._numbers = np.random.default_rng(sampling.seed)
+        self._tokens: list[int] = []
+        self._logprob_sum = 0.0
+
+    @property
+    def tokens(self) -> list[int]:
+        """Tokens drawn so far."""
+        return self._tokens
+
+    def number(self) -> float:
+        """The next random number, uniform in [0, 1)."""
+        return float(self._numbers.random())
+
+    def take(self, token: int, logprob: float, ends: Collection[int], read: Callable[[list[int]], str]) -> None:
+        """Appends a token; `read` makes text of tokens."""
+        self._tokens.append(token)
+        self._logprob_sum += logprob
+        if token in ends or (self.sampling.stop and self._stop_at(read(self._tokens)) is not None):
+            self.finish = "stop"
+        elif len(self._tokens) >= self.sampling.max_new_tokens:
+            self.finish = "length"
+
+    def _stop_at(self, text: str) -> int | None:
+        return min((at for at in map(text.find, self.sampling.stop) if at >= 0), default=None)
+
+    def whole(self, read: Callable[[list[int]], str]) -> Generation:
+        """The answer; its text ends before the first stop string."""
+        text = read(self._tokens)
+        text = text[: self._stop_at(text)]
+        return Generation(
+            text=text,
+            tokens=tuple(self._tokens),
+            finish=self.finish or "length",
+            prompt_tokens=self._prompt_tokens,
+            new_tokens=len(self._tokens),
+            logprob_sum=self._logprob_sum,
+        )
+
+
+def drawn(logits: torch.Tensor, answers: Sequence[Answer]) -> tuple[list[int], list[float]]:
+    """The next token of each answer, and its natural-log probability before temperature and top-p.
+
+    Drawn by inverting the distribution over the vocabulary in its own order, so that an edit which changes few
+    probabilities changes few tokens.
+    """
+    logprobs = logits.double().log_softmax(-1)
+    tokens = logprobs.argmax(-1)
+    numbers = [answer.number() for answer in answers]
+    warm = [i for i, answer in enumerate(answers) if answer.sampling.temperature > 0]
+    if warm:
+
+        def column(values: list[float]) -> torch.Tensor:
+            return torch.tensor(values, dtype=torch.float64, device=logits.device).unsqueeze(-1)
+
+        chances = (logprobs[warm] / column([answers[i].sampling.temperature for i in warm])).softmax(-1)
+        if any(answers[i].sampling.top_p < 1 for i in warm):
+            chances = _nucleus(chances, column([answers[i].sampling.top_p for i in warm]))
+        upto = chances.cumsum(-1)
+        below = column([numbers[i] for i in warm]) * upto[:, -1:]
+        tokens[warm] = torch.searchsorted(upto, below, right=True).squeeze(-1).clamp(max=logits.shape[-1] - 1)
+    finite = torch.isfinite(logits.amax(-1)).double()
+    chosen = logprobs.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
+    # One journey to the host for all: token numbers are far below 2 ** 53.
+    rows = torch.stack((finite, tokens.double(), chosen)).tolist()
+    if not all(rows[0]):
+        raise LabError("The model's probabilities are not finite under these edits.", "Use a smaller dose.")
+    return [int(token) for token in rows[1]], rows[2]
+
+
+def _nucleus(chances: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
+    """Chances of the likeliest tokens that together reach `top_p`, zero for the others; of equals the first ones."""
+    many = chances.shape[-1]
+    if many > _LIKELIEST:
+        # To sort a whole vocabulary for each token costs more than a small model's pass.
+        places = chances.topk(_LIKELIEST, dim=-1).indices.sort(dim=-1).values
+        ordered, kept, order = _kept(chances.gather(-1, places), top_p)
+        # Where the last one looked at is kept, or equals one that is, others may have to be, too.
+        if bool((ordered[:, -1:] < ordered.masked_fill(kept == 0, torch.inf).amin(-1, keepdim=True)).all()):
+            return torch.zeros_like(chances).scatter(-1, places.gather(-1, order), kept)
+    _, kept, order = _kept(chances, top_p)
+    return torch.zeros_like(chances).scatter(-1, order, kept)
+
+
+def _kept(chances: torch.Tensor, top_p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Chances from the highest down, the same with 0 beyond `top_p`, and their places."""
+    ordered, places = chances.sort(dim=-1, descending=True, stable=True)
+    return ordered, ordered.masked_fill(ordered.cumsum(-1) - ordered >= top_p, 0.0), places
+
+
+ROOM = 64
+"""Columns that a buffer grows by."""
+
+
+class RoomyLayer(DynamicLayer):  # type: ignore[misc]  # of a package without types
+    """A layer's keys and values, (batch, heads, tokens, d) each; what is read is the filled part of the buffers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._buffers: tuple[torch.Tensor, torch.Tensor] | None = None
+
+    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any) -> Any:
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        filled = self.get_seq_length()
+        upto = filled + key_states.shape[-2]
+        room = self._buffers[0].shape[-2] if self._buffers else 0
+        buffers = self._buffers if self._buffers and upto <= room else self._grown(key_states, value_states, filled)
+        for buffer, new in zip(buffers, (key_states, value_states), strict=True):
+            buffer[..., filled:upto, :] = new
+        self._buffers = buffers
+        self.keys, self.values = (buffer[..., :upto, :] for buffer in buffers)
+        return self.keys, self.values
+
+    def _grown(self, keys: torch.Tensor, values: torch.Tensor, filled: int) -> tuple[torch.Tensor, torch.Tensor]:
+        columns = filled + keys.shape[-2] + ROOM
+        grown = tuple(like.new_zeros((*like.shape[:-2], columns, like.shape[-1])) for like in (keys, values))
+        if filled:
+            for buffer, old in zip(grown, (self.keys, self.values), strict=True):
+                buffer[..., :filled, :] = old
+        return grown[0], grown[1]
+
+
+class Kept(NamedTuple):
+    """Rows of a cache that are to stay."""
+
+    cache: Cache
+    rows: list[int]
+
+
+def empty() -> Cache:
+    """A cache with nothing in it."""
+    return Cache(layer_class_to_replicate=RoomyLayer)
+
+
+def joined(parts: Sequence[Kept], columns: int) -> Cache:
+    """One cache of the rows kept of each, all ending at the same column; what a row lacks on the left is zeros, which
+    the attention mask hides."""
+    whole = empty()
+    for layer in range(len(parts[0].cache.layers)):
+        keys, values = (
+            torch.cat([aligned(getattr(part.cache.layers[layer], name)[part.rows], columns) for part in parts])
+            for name in ("keys", "values")
+        )
+        whole.update(keys, values, layer)
+    return whole
+
+
+def aligned(states: torch.Tensor, columns: int) -> torch.Tensor:
+    """(…, tokens, d) cut or filled up on the left to `columns` tokens."""
+    lacking = columns - states.shape[-2]
+    if lacking <= 0:
+        return states[..., -lacking:, :]
+    return torch.nn.functional.pad(states, (0, 0, lacking, 0))
+
 
 _ENDED_SHARE = 0.25
 """Rows that ended are computed on until they are this share of all: to take one out copies the cache of the others."""
@@ -101,7 +270,7 @@ class Decoding:
         places = [alike.setdefault((r.request.prompt, tuple(map(id, r.request.edits))), len(alike)) for r in rows]
         once = [rows[places.index(n)] for n in range(len(alike))] if self._cached else rows
         run = self._model.run_of([row.request.prompt for row in once])
-        cache = roomy_cache.empty() if self._cached else None
+        cache = empty() if self._cached else None
         part = Part(once, run, self._acting_on(once), cache)
         logits = self._through(part, part.run.batch.ids)
         if len(once) < len(rows):
@@ -153,8 +322,8 @@ class Decoding:
         run, cache = self._model.run_of([row.request.prompt for row in rows], written), None
         if self._cached:
             run.start = longest = run.batch.longest
-            held = [roomy_cache.Kept(part.cache, places) for part, places in zip(parts, kept, strict=True) if places]
-            cache = roomy_cache.joined(held, longest)
+            held = [Kept(part.cache, places) for part, places in zip(parts, kept, strict=True) if places]
+            cache = joined(held, longest)
             run.visible = _joined_visible(parts, kept, longest)
         return Part(rows, run, self._acting_on(rows), cache)
 

@@ -1,4 +1,4 @@
-"""Hooks on a model's blocks: what is changed, what is read, which keys no later token sees.
+"""Hooks on a model's blocks: which tokens are meant, what is changed and read, which keys no later token sees.
 
 One hook a block, in a fixed order: sinks are told by the states as they come, then the edits act in the order given,
 then the states are read. So a recorder sees what was edited, and an edit makes no sink of a token at its own layer.
@@ -10,14 +10,173 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from agentsignals.errors import LabError
 
-from agentsignals_lab.residual.batches import Batch, grows_with_answer
-from agentsignals_lab.residual.edits import Acting, Change
-from agentsignals_lab.residual.interface import EMBEDDING, Positions, Replace, Suppress
+from agentsignals_lab.residual import EMBEDDING, Ablate, Add, Edit, Positions, Prompt, Replace, Suppress
+
+
+def longest_first(lengths: Sequence[int]) -> list[int]:
+    """Indices by length: what does not fit in memory fails at once, and neighbours are alike in length."""
+    return sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
+
+
+def in_batches(lengths: Sequence[int], most_tokens: int, most_rows: int) -> Iterator[list[int]]:
+    """Indices of prompts, alike in length, in batches of at most `most_rows` and `most_tokens` with their padding; a
+    longer prompt is alone. The longest come first.
+    """
+    batch: list[int] = []
+    for index in longest_first(lengths):
+        if batch and (len(batch) == most_rows or (len(batch) + 1) * lengths[batch[0]] > most_tokens):
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def grows_with_answer(positions: Positions) -> bool:
+    """Return whether tokens written after the prompt are meant, too."""
+    return positions.which in ("all", "generated")
+
+
+def meant(prompt: Prompt, positions: Positions) -> list[bool]:
+    """Which tokens of a prompt are meant, sinks included."""
+    length = len(prompt.tokens)
+    if positions.which in ("all", "prompt"):
+        return [True] * length
+    marks = [False] * length
+    if positions.which in ("last", "generated"):
+        marks[-1] = True
+        return marks
+    for span in prompt.spans:
+        if span.role in positions.roles and (not positions.labels or span.label in positions.labels):
+            marks[span.start : span.end] = [True] * (span.end - span.start)
+    return marks
+
+
+class Batch:
+    """Prompts of one batch, each with the tokens `written` after it so far. `ids`, `real` (no padding) and `places`
+    (positions of the unpadded sequence) are (prompts, longest).
+    """
+
+    def __init__(
+        self,
+        prompts: Sequence[Prompt],
+        padding: int,
+        device: torch.device,
+        written: Sequence[Sequence[int]] | None = None,
+    ) -> None:
+        if not all(prompt.tokens for prompt in prompts):
+            raise LabError("A prompt has no tokens.", "Give every prompt a text.")
+        self.prompts = prompts
+        self.device = device
+        self._written = [()] * len(prompts) if written is None else written
+        rows = [[*p.tokens, *more] for p, more in zip(prompts, self._written, strict=True)]
+        self.longest = max(map(len, rows))
+        self.ids = self._padded(rows, padding)
+        self.real = self._padded([[True] * len(row) for row in rows], False)
+        self.places = (self.real.long().cumsum(1) - 1).clamp(min=0)
+        self._chosen: dict[tuple[Positions, bool], torch.Tensor] = {}
+
+    def _padded(self, rows: Sequence[Sequence[int]], padding: int) -> torch.Tensor:
+        return torch.tensor([[padding] * (self.longest - len(row)) + list(row) for row in rows], device=self.device)
+
+    def chosen(self, positions: Positions, *, answer: bool = True) -> torch.Tensor:
+        """Which tokens are meant, sinks included, those of the answer only with `answer`: (prompts, longest)."""
+        if (positions, answer) not in self._chosen:
+            grows = answer and grows_with_answer(positions)
+            rows = zip(self.prompts, self._written, strict=True)
+            marks = [meant(prompt, positions) + [grows] * len(written) for prompt, written in rows]
+            self._chosen[positions, answer] = self._padded(marks, False)
+        return self._chosen[positions, answer]
+
+    def without_padding(self, row: int) -> slice:
+        return slice(self.longest - len(self.prompts[row].tokens), None)
+
+
+StateEdit = Add | Ablate | Replace
+
+
+def checked(edits: Sequence[Edit], layers: int, width: int) -> None:
+    """LabError for an edit at a layer that is not there, or with a vector that does not fit."""
+    for edit in edits:
+        named = edit.layers if isinstance(edit, Suppress) else (edit.layer,)
+        for layer in named:
+            checked_layer(layer, layers)
+        if isinstance(edit, Replace):
+            _fits(edit.states.shape[1:] == (width,), edit.states, f"(n, {width})")
+        elif not isinstance(edit, Suppress):
+            _fits(edit.vector.shape == (width,), edit.vector, f"({width},)")
+            if not np.any(edit.vector):
+                raise LabError("A vector of length zero has no direction.", "Give another vector, or no edit.")
+
+
+def checked_layer(layer: int, layers: int) -> None:
+    if not 0 <= layer < layers:
+        raise LabError(f"There is no layer {layer}.", f"Layers go from 0 to {layers - 1}.")
+
+
+def _fits(shape_is_right: bool, array: np.ndarray, wanted: str) -> None:
+    if not shape_is_right:
+        raise LabError(f"An edit's array has the shape {array.shape}; this model needs {wanted}.")
+    if not np.isfinite(array).all():
+        raise LabError("An edit's array has values that are not finite.")
+
+
+class Change:
+    """An edit ready for a model: its vector of length one, moved to the states' device when first met."""
+
+    def __init__(self, edit: StateEdit) -> None:
+        self.edit = edit
+        if isinstance(edit, Replace):
+            array = edit.states
+        else:
+            # In double precision: the length of a vector of small numbers would underflow otherwise.
+            array = edit.vector.astype(np.float64)
+            array = array / np.linalg.norm(array)
+        self._array = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+
+    def of(self, states: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+        """States (batch, tokens, d) of single precision or better, changed where `chosen` (batch, tokens)."""
+        if self._array.device != states.device:
+            self._array = self._array.to(states.device)
+        if isinstance(self.edit, Replace):
+            return self._replaced(states, chosen)
+        return torch.where(chosen.unsqueeze(-1), self._moved(states, self._array, self.edit), states)
+
+    @staticmethod
+    def _moved(states: torch.Tensor, unit: torch.Tensor, edit: Add | Ablate) -> torch.Tensor:
+        if isinstance(edit, Add):
+            return states + edit.amount * unit
+        return states - (states @ unit).unsqueeze(-1) * unit
+
+    def _replaced(self, states: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+        counts = chosen.sum(1).tolist()
+        n_states = self._array.shape[0]
+        if any(count != n_states for count in counts):
+            raise LabError(
+                f"{n_states} states were given for {max(counts)} positions.",
+                "A patch has one row a position, and prompts patched together have as many positions each.",
+            )
+        changed = states.clone()
+        changed[chosen] = self._array.to(states.dtype).repeat(states.shape[0], 1)
+        return changed
+
+
+class Acting(NamedTuple):
+    """An edit and the rows of a batch that it acts on; None: all of them."""
+
+    what: Change | Suppress
+    rows: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, edit: Edit, rows: tuple[int, ...] | None = None) -> Acting:
+        return cls(edit if isinstance(edit, Suppress) else Change(edit), rows)
+
 
 Reader = Callable[[int, torch.Tensor, Callable[[Positions], "torch.Tensor | None"]], None]
 """Told the layer, its states (batch, tokens, d) after the edits, and which of these tokens given positions mean."""

@@ -15,11 +15,10 @@ from agentsignals.errors import LabError
 from msgspec.structs import replace
 from tokenizers import Tokenizer
 
-from agentsignals_lab.residual import roomy_cache
-from agentsignals_lab.residual.interface import Loading, ModelCard
-from agentsignals_lab.residual.model import HookedModel, cache_argument
-from agentsignals_lab.residual.packing import pack
-from agentsignals_lab.residual.templates import has_template
+from agentsignals_lab.residual import Loading, ModelCard
+from agentsignals_lab.residual.decoding import empty
+from agentsignals_lab.residual.encoding import has_template
+from agentsignals_lab.residual.model import HookedModel, cache_argument, pack
 from agentsignals_lab.runs import versions_of
 
 _GENERIC_TOKENIZERS = frozenset({"TokenizersBackend", "PreTrainedTokenizerFast"})
@@ -66,7 +65,7 @@ def tokens_that_fit(model: Any) -> int:
         return TOKENS_OF_A_PROCESSOR
     free, _ = torch.cuda.mem_get_info(device)
     with torch.inference_mode():
-        one, cache = torch.zeros(1, 1, dtype=torch.long, device=device), roomy_cache.empty()
+        one, cache = torch.zeros(1, 1, dtype=torch.long, device=device), empty()
         model(input_ids=one, use_cache=True, **{cache_argument(model): cache})
     return tokens_for(free, sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers))
 

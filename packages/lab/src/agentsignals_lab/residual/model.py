@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from inspect import signature
 from typing import Any
@@ -13,13 +13,7 @@ import numpy as np
 import torch
 from agentsignals.errors import LabError
 
-from agentsignals_lab.residual.batches import Batch, in_batches, longest_first
-from agentsignals_lab.residual.decoding import Decoding
-from agentsignals_lab.residual.edits import Acting, checked, checked_layer
-from agentsignals_lab.residual.encoding import encode_chat, encode_pieces, read
-from agentsignals_lab.residual.heads import Heads
-from agentsignals_lab.residual.hooks import Enough, Run, hooked
-from agentsignals_lab.residual.interface import (
+from agentsignals_lab.residual import (
     EMBEDDING,
     EVERYWHERE,
     Calibration,
@@ -33,6 +27,133 @@ from agentsignals_lab.residual.interface import (
     Request,
     Sampling,
 )
+from agentsignals_lab.residual.decoding import Decoding
+from agentsignals_lab.residual.encoding import encode_chat, encode_pieces, read
+from agentsignals_lab.residual.hooks import (
+    Acting,
+    Batch,
+    Enough,
+    Run,
+    checked,
+    checked_layer,
+    hooked,
+    in_batches,
+    longest_first,
+)
+
+LEAST_WEIGHTS = 100_000_000
+"""Of smaller models the time is spent elsewhere."""
+_ROWS = 32
+"""That the layout is made for; others are computed too."""
+
+
+class PackedLinear(torch.nn.Module):  # type: ignore[misc]  # of a package without types
+    """A linear layer without gradients."""
+
+    def __init__(self, of: torch.nn.Linear) -> None:
+        super().__init__()
+        self.in_features, self.out_features = of.in_features, of.out_features
+        self._packed = torch.ops.mkldnn._reorder_linear_weight(of.weight.detach(), _ROWS)
+        self._bias = None if of.bias is None else of.bias.detach()
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        flat = rows.reshape(-1, self.in_features)
+        made: torch.Tensor = torch.ops.mkldnn._linear_pointwise(flat, self._packed, self._bias, "none", [], "")
+        return made.reshape(*rows.shape[:-1], self.out_features)
+
+
+def pack(model: Any, least_weights: int = LEAST_WEIGHTS) -> None:
+    """Packs the linear layers of a model of at least so many weights in float32 on a processor; of others, none."""
+    weight = model.get_input_embeddings().weight
+    many = sum(one.numel() for one in model.parameters()) >= least_weights
+    if not (many and weight.device.type == "cpu" and weight.dtype == torch.float32 and torch.backends.mkldnn.enabled):
+        return
+    kept = model.get_output_embeddings()
+    layers = [(name, one) for name, one in model.named_modules() if type(one) is torch.nn.Linear and one is not kept]
+    for name, one in layers:
+        parent, _, last = name.rpartition(".")
+        setattr(model.get_submodule(parent), last, PackedLinear(one))
+
+
+_PROJECTIONS = ("o_proj", "c_proj", "out_proj", "dense")
+
+
+class Heads:
+    """The heads of a model's blocks in one prompt and another of its length; the outcome is the difference of two next
+    tokens' log-probabilities."""
+
+    def __init__(
+        self, model: Any, blocks: Sequence[torch.nn.Module], prompts: Sequence[torch.Tensor], ends: tuple[int, int]
+    ) -> None:
+        self._model, self._ends, (self._here, self._other) = model, list(ends), prompts
+        self.count = int(model.config.get_text_config().num_attention_heads)
+        self._projections = [_projection(block) for block in blocks]
+
+    def attributed(self) -> np.ndarray:
+        """Estimated effect of patching each head: (layers, heads)."""
+        if any(isinstance(one, PackedLinear) for one in self._projections):
+            raise LabError("Packed weights have no gradients.", "Load the model with Loading(packed=False).")
+        with torch.no_grad(), self._read() as there:
+            self._outcome(self._other)
+        with self._read() as seen, torch.enable_grad(), self._followed():
+            gradients = torch.autograd.grad(self._outcome(self._here), seen)
+        moved = [(b - a) * g for a, b, g in zip(seen, there, gradients, strict=True)]
+        by_head = [m.detach().float()[0].unflatten(-1, (self.count, -1)).sum(dim=(0, 2)) for m in moved]
+        return np.stack([one.cpu().numpy() for one in by_head])
+
+    def patched(self, layer: int, head: int, share: float = 1.0) -> float:
+        """Effect of one head's output moved by `share` of the way to the other prompt's, at all tokens."""
+        with torch.no_grad():
+            with self._read() as there:
+                self._outcome(self._other)
+            plain = float(self._outcome(self._here))
+
+            def put(_: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+                states = args[0].clone().unflatten(-1, (self.count, -1))
+                of_other = there[layer].unflatten(-1, (self.count, -1))[..., head, :]
+                states[..., head, :] += share * (of_other - states[..., head, :])
+                return (states.flatten(-2), *args[1:])
+
+            handle = self._projections[layer].register_forward_pre_hook(put)
+            try:
+                return float(self._outcome(self._here)) - plain
+            finally:
+                handle.remove()
+
+    def _outcome(self, tokens: torch.Tensor) -> torch.Tensor:
+        first, second = self._model(input_ids=tokens, use_cache=False).logits[0, -1].float()[self._ends]
+        return first - second
+
+    @contextmanager
+    def _read(self) -> Iterator[list[torch.Tensor]]:
+        """What goes into each block's output projection, (1, tokens, heads x d), in the order of the blocks."""
+        seen: list[torch.Tensor] = []
+        with ExitStack() as hooks:
+            for projection in self._projections:
+                handle = projection.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+                hooks.callback(handle.remove)
+            yield seen
+
+    @contextmanager
+    def _followed(self) -> Iterator[None]:
+        """From the embeddings on, gradients are kept: the weights have none."""
+        embeddings = self._model.get_input_embeddings()
+        handle = embeddings.register_forward_hook(lambda _, __, output: output.requires_grad_())
+        try:
+            yield
+        finally:
+            handle.remove()
+
+
+def _projection(block: torch.nn.Module) -> torch.nn.Module:
+    attention = getattr(block, "self_attn", None) or getattr(block, "attn", None) or getattr(block, "attention", None)
+    found = next((getattr(attention, name) for name in _PROJECTIONS if hasattr(attention, name)), None)
+    if not isinstance(found, torch.nn.Module):
+        raise LabError(
+            f"The attention heads of {type(block).__name__} can't be located.", "Use another model for attribution."
+        )
+    return found
+
 
 SINK_FACTOR = 10.0
 """A token whose norm is above this many medians is a sink (design/lab.md#directions)."""

@@ -1,35 +1,50 @@
-"""Setup of a run of the lab: tasks by name, conditions of a file, the manifest, a model's directions and doses."""
+"""A retry loop kept on disk: set up from a person's options, done once an episode whatever interrupts it, and traced.
+
+An episode's trace is what `analyze` reads, one JSON object a line: a header with the format's mark, then messages in
+order, each answer followed by what became of it. A line stands for what the model met; nothing of hidden cases is in it
+but whether they passed.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import msgspec
 from agentsignals.errors import LabError
 from msgspec import Struct
 
 from agentsignals_lab import sandbox, texts
-from agentsignals_lab.coding_tasks import Task
-from agentsignals_lab.coding_tasks.benchmarks import BENCHMARKS
-from agentsignals_lab.coding_tasks.chosen import chosen_tasks, files_of, task_files
-from agentsignals_lab.coding_tasks.task_files import TaskFile
-from agentsignals_lab.condition_files import ConditionFile, check_directions, read_conditions
-from agentsignals_lab.conditions import BASELINE, Condition, beside
-from agentsignals_lab.evaluation.evaluator import evaluate
-from agentsignals_lab.evaluation.verdict import EVALUATOR
-from agentsignals_lab.residual.interface import Prompt
-from agentsignals_lab.retry.loop import Plan, Steered
-from agentsignals_lab.retry.wording import Words, after_a_failure
-from agentsignals_lab.runs import Config, Manifest, Row, Run, versions_of
+from agentsignals_lab.coding_tasks import BENCHMARKS, TaskFile, chosen_tasks, files_of, task_files
+from agentsignals_lab.coding_tasks.cases import Task, examples, words
+from agentsignals_lab.conditions import BASELINE, Condition, ConditionFile, beside, check_directions, read_conditions
+from agentsignals_lab.evaluation import EVALUATOR, evaluate
+from agentsignals_lab.residual import Generation, Prompt
+from agentsignals_lab.retry_loop import (
+    EPISODE_KEY,
+    AttemptRow,
+    Done,
+    EpisodeRow,
+    First,
+    Plan,
+    ProjectionRow,
+    Steered,
+    Work,
+    Writer,
+    episodes,
+)
+from agentsignals_lab.runs import Config, Manifest, Row, Run, Table, versions_of
+from agentsignals_lab.texts import Words, after_a_failure
 
 if TYPE_CHECKING:
     from agentsignals_lab.residual.model import HookedModel
+
 
 CALIBRATION_PROMPTS = 32
 """Prompts that norms are measured on, openings of the run's own tasks; and those that manipulation checks compare, the
@@ -220,3 +235,166 @@ def steered(model: HookedModel, begun: Begun, path: str) -> Steered:
             check = manipulation(model, prompts, condition, of, norms, unsteered)
             table.add([ManipulationRow(**msgspec.structs.asdict(check))])
     return Steered(model, of, norms)
+
+
+MARK = "agentsignals_lab"
+VERSION = 1
+
+_SCORED = (
+    "attempt", "seed", "prompt_tokens", "tokens", "finish", "error", "error_class", "valid_python", "visible_pass",
+    "hidden_pass", "full_pass", "visible_passed", "n_visible", "hidden_passed", "n_hidden", "hardcoded",
+    "marker_score",
+    "frustration_per_100_words", "desperation_per_100_words", "give_up_per_100_words", "source",
+)  # fmt: skip
+"""Columns of an attempt that are not said in its messages. What differs between two runs of the same work, the time
+its code took, is left to the table."""
+
+
+def run_id(config: Config, manifest: Manifest) -> str:
+    """Names a run wherever its folder lies: 12 hex digits over what was asked, what it ran on, and when it began."""
+    encoded = msgspec.json.encode([config, manifest])
+    return hashlib.sha256(encoded).hexdigest()[:12]
+
+
+def name_of(condition: str, task: str, sample: int) -> str:
+    """Where the trace of an episode lies below `traces`, without its ending. Names are people's: none leaves the
+    folder, and no two share a file."""
+    return f"{_part(condition)}/{_part(task)}-{sample}"
+
+
+def _part(name: str) -> str:
+    quoted = quote(name, safe="+@ ")
+    return quoted.replace(".", "%2E") if quoted.startswith(".") else quoted
+
+
+def lines(done: Done, plan: Plan, run: str, manifest: Manifest, steered: Steered | None) -> list[dict[str, Any]]:
+    """The trace of an episode that is over."""
+    records = [_header(done, plan, run, manifest, steered)]
+    rows = iter(done.attempts)
+    for message in done.chat:
+        records.append({"message": msgspec.to_builtins(message)})
+        if message.speaker == "assistant":
+            records.append({"attempt": _scores(next(rows))})
+    records.append({"final": msgspec.to_builtins(done.episode)})
+    return records
+
+
+def _scores(row: AttemptRow) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in _SCORED}
+
+
+def _header(done: Done, plan: Plan, run: str, manifest: Manifest, steered: Steered | None) -> dict[str, Any]:
+    task, condition, episode = done.task, done.condition, done.episode
+    directions = steered.directions if steered is not None else None
+    treatment = msgspec.to_builtins(condition)
+    if condition.steers and directions is not None:
+        treatment |= {"recipe": directions.recipe, "directions_of": directions.model}
+    return {
+        MARK: VERSION,
+        "trial_id": f"{run}/{condition.name}/{task.key}-{episode.sample}",
+        "run_id": run,
+        "started_at": manifest.started_at,
+        "model": manifest.model,
+        "condition": treatment,
+        "task": {"key": task.key, "family": task.family, "says": words(task), "tests": examples(task)},
+        "sample": episode.sample,
+        "seed": plan.seed,
+        "evaluator": episode.evaluator,
+        "tier": episode.tier,
+        "max_attempts": plan.attempts,
+        "temperature": plan.temperature,
+        "top_p": plan.top_p,
+        "max_new_tokens": plan.max_new_tokens,
+        "texts": manifest.texts,
+        "packages": manifest.packages,
+    }
+
+
+_TABLES: tuple[tuple[str, type[Row]], ...] = (
+    ("episodes", EpisodeRow),
+    ("attempts", AttemptRow),
+    ("projections", ProjectionRow),
+)
+
+Progress = Callable[[str, int, int | None], None]
+
+
+class Ran(Struct, frozen=True):
+    """Result of a call of `run_loop`."""
+
+    episodes: int
+    """In the run now."""
+    new: int
+    """Done by this call."""
+
+
+def run_loop(  # noqa: PLR0913  (what a loop is of)
+    run: Run,
+    writer: Writer,
+    plan: Plan,
+    conditions: Sequence[Condition],
+    tasks: Sequence[Task],
+    samples: int,
+    steered: Steered | None = None,
+    progress: Progress | None = None,
+) -> Ran:
+    """Runs each (condition, task, sample) that the run does not have yet, all conditions of a task side by side: rows
+    of `episodes`, `attempts` and `projections`, and a trace each, as soon as an episode is over.
+
+    An episode's row is written last and says that it is whole; what an interrupted one left is taken away first, so
+    that a server's second answers do not mix with its first. LabError when two conditions share a name.
+    """
+    names = [chosen.name for chosen in conditions]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise LabError(f"Two conditions are called {twice[0]!r}.", "Rename one of them.")
+    kept = run.table("episodes", EpisodeRow)
+    _drop_unfinished(run, kept)
+    order = [(c, t, s) for s in range(samples) for t in tasks for c in conditions]
+    work = [Work(c, t, s) for c, t, s in order if (c.name, t.key, s) not in kept]
+    before, traced = len(kept.rows), run_id(run.config, run.manifest)
+    try:
+        for done in episodes(writer, plan, work, steered, _firsts(run, conditions)):
+            _keep(run, done, lines(done, plan, traced, run.manifest, steered))
+            if progress is not None:
+                progress("episodes", len(kept.rows), len(order))
+    finally:
+        arrange(run, _TABLES, [(c.name, t.key, s) for c in conditions for t in tasks for s in range(samples)])
+    return Ran(len(kept.rows), len(kept.rows) - before)
+
+
+def _firsts(run: Run, conditions: Sequence[Condition]) -> dict[First, Generation]:
+    """First attempts that are there already and that other conditions share."""
+    sharing = {c.name: c for c in conditions if not c.acts_before_feedback}
+    return {
+        (sharing[row.condition].tone, row.task, row.sample): Generation(
+            text=row.answer,
+            tokens=(),
+            finish="length" if row.finish == "length" else "stop",
+            prompt_tokens=row.prompt_tokens,
+            new_tokens=row.tokens,
+            logprob_sum=row.logprob_sum,
+        )
+        for row in run.table("attempts", AttemptRow).rows
+        if row.attempt == 0 and row.condition in sharing
+    }
+
+
+def arrange(run: Run, tables: Sequence[tuple[str, type[Row]]], order: Sequence[tuple[object, ...]]) -> None:
+    """Rows come as episodes end, which no two runs do alike; they are ordered by condition, task and sample."""
+    places = {key: n for n, key in enumerate(order)}
+    for name, kind in tables:
+        run.table(name, kind).arrange(lambda row: places.get(row.key[: len(EPISODE_KEY)], len(places)))
+
+
+def _keep(run: Run, done: Done, trace: list[dict[str, object]]) -> None:
+    episode = done.episode
+    run.table("attempts", AttemptRow).add(done.attempts)
+    if done.projections:
+        run.table("projections", ProjectionRow).add(done.projections)
+    run.write_trace(name_of(episode.condition, episode.task, episode.sample), trace)
+    run.table("episodes", EpisodeRow).add([episode])
+
+
+def _drop_unfinished(run: Run, whole: Table[EpisodeRow]) -> None:
+    for name, kind in _TABLES[1:]:
+        run.table(name, kind).keep(lambda row: row.key[: len(EPISODE_KEY)] in whole)

@@ -1,1 +1,0 @@
-"""Evaluation of answers: extraction, runs in the sandbox, scores."""

@@ -1,1 +1,0 @@
-"""The retry loop: a model writes a function, hears what its visible tests said, and tries again."""
