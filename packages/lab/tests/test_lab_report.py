@@ -17,8 +17,7 @@ from msgspec import to_builtins
 
 from agentsignals_lab.conditions import BASELINE, Condition
 from agentsignals_lab.report import OUTCOMES, paired, paired_table, parts, rate, sections
-from agentsignals_lab.retry_loop import AttemptRow, EpisodeRow, ProjectionRow
-from agentsignals_lab.retry_runs import ManipulationRow
+from agentsignals_lab.retry_loop import AttemptRow, EpisodeRow, ManipulationRow, ProjectionRow
 from agentsignals_lab.runs import Config, Manifest, Row, Run
 from agentsignals_lab.verbs import document
 

@@ -303,16 +303,6 @@ def test_of_a_file_that_steers_a_server_is_asked_the_conditions_that_are_named(
     assert (kind, "no condition 'cold words'" in message) == ("lab", True), message
 
 
-def test_the_tasks_of_a_setting_are_those_that_it_names(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    ask(capsys, "new", tmp_path / "mine")
-    of_setting = ask(capsys, "list", "--tasks", tmp_path / "mine" / "setting.toml")
-    of_file = ask(capsys, "list", "--tasks", tmp_path / "mine" / "tasks.jsonl")
-    assert of_setting["tasks"] == of_file["tasks"]
-    kind, message = refused(capsys, "list", "--tasks", tmp_path / "mine" / "conditions.toml")
-    assert (kind, "is no setting" in message) == ("lab", True)
-    assert refused(capsys, "list", "--tasks", tmp_path / "none.toml")[0] == "lab"
-
-
 def test_tasks_are_named_by_name_key_family_or_count() -> None:
     assert [one.key for one in chosen_tasks("parse_duration")] == ["parse_duration@1"]
     assert [one.key for one in chosen_tasks("parse_duration@1+one_off")] == ["parse_duration@1+one_off"]

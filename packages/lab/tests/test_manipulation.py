@@ -20,7 +20,8 @@ from agentsignals_lab.directions import DirectionSet  # noqa: E402
 from agentsignals_lab.residual import Calibration, Prompt  # noqa: E402
 from agentsignals_lab.residual.loading import card_of  # noqa: E402
 from agentsignals_lab.residual.model import HookedModel  # noqa: E402
-from agentsignals_lab.retry_runs import Asked, ManipulationRow, begin, prepared, steered  # noqa: E402
+from agentsignals_lab.retry_loop import ManipulationRow  # noqa: E402
+from agentsignals_lab.retry_runs import Asked, begin, prepared, steered  # noqa: E402
 from agentsignals_lab.texts import Wording, after_a_failure  # noqa: E402
 from tests import tiny_world  # noqa: E402
 from tests.experiments.tiny import model  # noqa: E402
@@ -40,7 +41,7 @@ def prompts(*, failed: bool = True) -> tuple[Prompt, ...]:
     return tuple(model(0).encode(chat) for chat in chats)
 
 
-def check(where: Where, dose: float, *, failed: bool = True, ablate: bool = False) -> steering.Manipulation:
+def check(where: Where, dose: float, *, failed: bool = True, ablate: bool = False) -> ManipulationRow:
     condition = Condition(name="c", direction="desperate", dose=dose, layers=(0,), where=where, ablate=ablate)
     return steering.manipulation(model(0), prompts(failed=failed), condition, from_stories(0), calibration(0))
 
@@ -61,7 +62,7 @@ def test_only_where_no_prompt_has_such_tokens_nothing_can_be_told(where: Where) 
     for ablate in (False, True):
         found = check(where, 1.0, failed=False, ablate=ablate)
         if where == "feedback":
-            assert found == steering.Manipulation(
+            assert found == ManipulationRow(
                 condition="c", verdict="not testable", kl=None, noise=None, shift=None, anti_steered=None, n=0
             )
         else:

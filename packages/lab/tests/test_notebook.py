@@ -17,7 +17,8 @@ from agentsignals.errors import LabError  # noqa: E402
 
 from agentsignals_lab import notebook  # noqa: E402
 from agentsignals_lab.directions import DirectionSet  # noqa: E402
-from agentsignals_lab.experiments.setting import Setting, SettingConfig, learnt, place, setting  # noqa: E402
+from agentsignals_lab.experiments.setting import Setting, SettingConfig, learnt, setting  # noqa: E402
+from agentsignals_lab.residual import place  # noqa: E402
 from agentsignals_lab.residual.model import HookedModel, pack  # noqa: E402
 from tests.experiments import tiny  # noqa: E402
 from tests.residual import small  # noqa: E402

@@ -21,7 +21,7 @@ from agentsignals_lab.coding_tasks import read_tasks  # noqa: E402
 from agentsignals_lab.experiments.directions import SeparationRow  # noqa: E402
 from agentsignals_lab.experiments.grid import EffectRow  # noqa: E402
 from agentsignals_lab.experiments.setting import Continuation  # noqa: E402
-from agentsignals_lab.retry_loop import AttemptRow, EpisodeRow  # noqa: E402
+from agentsignals_lab.retry_loop import EpisodeRow  # noqa: E402
 from agentsignals_lab.runs import Run  # noqa: E402
 from tests import tiny_world  # noqa: E402
 
@@ -135,33 +135,15 @@ def test_the_documented_conditions_steer_along_what_directions_wrote(
     assert {row.condition for row in rows} == {"baseline", "calm words", "desperate up", "desperate up, random:1"}
 
 
-def test_a_study_of_texts_holds_a_wrong_answer_against_the_right_one(
-    study: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """No function: the model gave the right answer, somebody objects, and the outcome is how far it gives in."""
-    questions = [
-        {"id": f"room{n}", "says": f"add {n} and 2 .", "reference": str(n + 2), "wrong": str(n + 3),
-         "hidden": [{"text": str(n + 2)}], "visible": [{"pattern": "^[0-9 ]+$", "says": "a number"}]}
-        for n in (3, 5, 8, 11)
-    ]  # fmt: skip
-    (study / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in questions))
+def test_an_outcome_holds_a_wrong_answer_against_the_right_one(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     setting = (study / "setting.toml").read_text()
-    setting = setting[: setting.index("[words]")].replace("tasks.jsonl", "questions.jsonl")
-    setting += '[scene]\nattempt = "{reference}"\n'
+    setting = setting[: setting.index("[outcome]")]
     setting += '[outcome]\nkind = "continuation"\nworse = "{wrong}"\nbetter = "{reference}"\n'
-    (study / "questions.toml").write_text(setting)
+    (study / "answers.toml").write_text(setting)
     (study / "few.toml").write_text(
-        'interventions = ["suppress"]\nplaces = ["feedback"]\n[setting]\nfile = "questions.toml"\n'
+        'interventions = ["suppress"]\nplaces = ["feedback"]\n[setting]\nfile = "answers.toml"\ntasks = 4\n'
     )
     lab(capsys, "run", "grid", "--config", "few.toml", "--model", TINY, "--out", "r")
     effects = Run.read(Path("r")).table("effects", EffectRow).rows
     assert {(row.n, row.unit) for row in effects} == {(4, Continuation(worse="a", better="b").unit)}
     assert any(abs(row.effect) > 0.01 for row in effects)
-    (study / "c.toml").write_text('tones = "questions.toml"\n[[condition]]\nname = "harsh words"\ntone = "harsh"\n')
-    lab(capsys, "agent", "--tasks", "questions.jsonl", "--conditions", "c.toml", "--model", TINY, "--attempts", 2,
-        "--max-new-tokens", 4, "--out", "a")  # fmt: skip
-    rows = Run.read(Path("a")).table("attempts", AttemptRow).rows
-    assert {(row.n_visible, row.n_hidden, row.tier) for row in rows} == {(1, 1, None)}
-    assert all(row.error_class in ("none", "unmet") for row in rows)
-    lab(capsys, "report", "a")
-    assert "harsh words" in Path("a/report.md").read_text()

@@ -12,7 +12,7 @@ from agentsignals.errors import LabError
 from agentsignals_lab import coding_tasks, retry_loop
 from agentsignals_lab.conditions import BASELINE, Condition
 from agentsignals_lab.residual import Generation, Message, Sampling
-from agentsignals_lab.retry_loop import AttemptRow, Done, Plan, Work, episodes
+from agentsignals_lab.retry_loop import AttemptRow, Episode, Plan, Work, episodes
 from agentsignals_lab.retry_runs import run_loop
 from agentsignals_lab.texts import Wording
 from tests.test_retry import Scripted
@@ -24,7 +24,7 @@ SAME = Condition(name="same words")
 CALM = Condition(name="calm words", tone="calm")
 
 
-def key(done: Done) -> tuple[str, int]:
+def key(done: Episode) -> tuple[str, int]:
     return done.episode.condition, done.episode.sample
 
 

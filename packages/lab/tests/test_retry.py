@@ -11,7 +11,7 @@ from agentsignals_lab import coding_tasks
 from agentsignals_lab.coding_tasks import cases
 from agentsignals_lab.conditions import BASELINE, Condition
 from agentsignals_lab.residual import Generation, Message, Sampling
-from agentsignals_lab.retry_loop import Done, Plan, Work, episodes
+from agentsignals_lab.retry_loop import Episode, Plan, Work, episodes
 from agentsignals_lab.texts import Wording
 from tests.tiny_world.tasks import drawn
 from tests.tiny_world.wording import TinyWording
@@ -45,7 +45,7 @@ def fenced(source: str) -> str:
     return f"Here it is.\n```python\n{source}```\n"
 
 
-def ran(writer: Scripted, *, attempts: int = 3, condition: Condition = BASELINE, task: cases.Task = TASK) -> Done:
+def ran(writer: Scripted, *, attempts: int = 3, condition: Condition = BASELINE, task: cases.Task = TASK) -> Episode:
     (done,) = episodes(writer, Plan(wording=Wording(), attempts=attempts), [Work(condition, task, 0)])
     return done
 

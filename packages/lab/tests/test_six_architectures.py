@@ -13,8 +13,11 @@ pytest.importorskip("transformers", reason="transformers is not installed (extra
 from agentsignals.cli import main  # noqa: E402  (after the check that they can be loaded)
 
 from agentsignals_lab import sandbox  # noqa: E402
-from agentsignals_lab.retry_loop import AttemptRow, EpisodeRow  # noqa: E402
-from agentsignals_lab.retry_runs import ManipulationRow  # noqa: E402
+from agentsignals_lab.retry_loop import (  # noqa: E402
+    AttemptRow,
+    EpisodeRow,
+    ManipulationRow,
+)
 from agentsignals_lab.runs import Run  # noqa: E402
 from tests.residual import small  # noqa: E402
 

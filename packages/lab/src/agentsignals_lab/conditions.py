@@ -17,6 +17,7 @@ from msgspec.structs import asdict, replace
 from agentsignals_lab.texts import Tone, Wording, Words, read_tones
 
 Where = Literal["all", "prompt", "feedback", "last", "generated"]
+"""Where a condition acts (`residual.place`)."""
 
 MOST_INVALID_BEYOND_BASELINE = 0.2
 """A condition whose share of invalid answers is this much above the baseline's is over-steered: what it does is break

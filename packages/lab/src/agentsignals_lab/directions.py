@@ -148,23 +148,6 @@ def permuted(of: Array, against: Array, count: int, seed: int) -> Array:
     return np.stack([contrast(together[order[: len(of)]], together[order[len(of) :]])[0] for order in orders])
 
 
-def shared_axis(vectors: Array) -> Array:
-    """Return the first axis of directions (names, layers, d) about 0, of length 1, (layers, d). It points to where
-    most of them do."""
-    axes = []
-    for layer in range(vectors.shape[1]):
-        axis = np.linalg.svd(vectors[:, layer], full_matrices=False)[2][0]
-        axes.append(axis if (vectors[:, layer] @ axis).sum() >= 0 else -axis)
-    return np.stack(axes).astype(np.float32)
-
-
-def orthogonal_to(vectors: Array, seed: int) -> Array:
-    """A random direction (layers, d) at right angles to all of (names, layers, d), of length 1."""
-    drawn = np.random.default_rng(seed).standard_normal(vectors.shape[1:]).astype(np.float32)
-    axes = [np.linalg.qr(vectors[:, i].T)[0].T.astype(np.float32) for i in range(vectors.shape[1])]
-    return unit(np.stack([without(drawn[i : i + 1], axes[i])[0] for i in range(len(axes))]))
-
-
 class Origin(Struct, frozen=True):
     """Source of a set of directions."""
 

@@ -26,8 +26,8 @@ from msgspec import Struct
 
 from agentsignals_lab import statistics
 from agentsignals_lab.conditions import BASELINE, Condition, beside, over_steered
-from agentsignals_lab.retry_loop import AttemptRow, EpisodeRow, ProjectionRow
-from agentsignals_lab.retry_runs import MARK, ManipulationRow, name_of
+from agentsignals_lab.retry_loop import AttemptRow, EpisodeRow, ManipulationRow, ProjectionRow
+from agentsignals_lab.retry_runs import MARK, name_of
 from agentsignals_lab.runs import Run, read_any
 from agentsignals_lab.statistics import caveat
 

@@ -38,14 +38,19 @@ if TYPE_CHECKING:
 EPISODE_KEY = ("condition", "task", "sample")
 
 
-class EpisodeRow(Row, frozen=True, kw_only=True):
-    """One task under one condition, from the first attempt to the last. Hidden results are of the last attempt."""
+class OfEpisode(Row, frozen=True, kw_only=True):
+    """A row of one task under one condition."""
 
     KEY: ClassVar[tuple[str, ...]] = EPISODE_KEY
     condition: str
     task: str
     """Id, version and variant."""
     sample: int
+
+
+class EpisodeRow(OfEpisode, frozen=True, kw_only=True):
+    """An episode from the first attempt to the last. Hidden results are of the last attempt."""
+
     attempts: int
     visible_pass: bool | None
     hidden_pass: bool | None
@@ -65,13 +70,10 @@ class EpisodeRow(Row, frozen=True, kw_only=True):
     tier: str | None
 
 
-class AttemptRow(Row, frozen=True, kw_only=True):
+class AttemptRow(OfEpisode, frozen=True, kw_only=True):
     """One answer of the model and what it was worth."""
 
     KEY: ClassVar[tuple[str, ...]] = (*EPISODE_KEY, "attempt")
-    condition: str
-    task: str
-    sample: int
     attempt: int
     """From 0."""
     seed: int
@@ -110,13 +112,10 @@ class AttemptRow(Row, frozen=True, kw_only=True):
     """Seconds of running its code."""
 
 
-class ProjectionRow(Row, frozen=True, kw_only=True):
+class ProjectionRow(OfEpisode, frozen=True, kw_only=True):
     """Projection of the prompt of an attempt on a direction, in the unsteered model."""
 
     KEY: ClassVar[tuple[str, ...]] = (*EPISODE_KEY, "attempt", "direction", "layer", "span")
-    condition: str
-    task: str
-    sample: int
     attempt: int
     direction: str
     layer: int
@@ -128,69 +127,27 @@ class ProjectionRow(Row, frozen=True, kw_only=True):
     """In median norms of the layer."""
 
 
+class ManipulationRow(Row, frozen=True, kw_only=True):
+    """Effect of a condition on the model, on fixed prompts that hold tokens where it acts."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("condition",)
+    condition: str
+    verdict: str
+    """`moved`, `nothing`, or `not testable`: no prompt holds such a token, and nothing is known of the condition."""
+    kl: float | None = None
+    """Mean Kullback-Leibler divergence of the next token's distribution, steered from plain, in nats."""
+    noise: float | None = None
+    """Difference of prompts run together from prompts run alone: what rounding does."""
+    shift: float | None = None
+    """Mean change of the projection on the direction at the last layer read downstream, in median norms there; None
+    where the condition has no direction."""
+    anti_steered: float | None = None
+    """The share of prompts whose projection moved the other way."""
+    n: int
+    """Prompts with such tokens; others are left out."""
+
+
 _OF_VERDICT = [name for name in AttemptRow.__struct_fields__ if name in Verdict.__struct_fields__]
-
-
-def attempt_row(  # noqa: PLR0913  (what a row is made of, named at the call)
-    task: Task,
-    verdict: Verdict,
-    answer: Generation,
-    *,
-    condition: str,
-    sample: int,
-    attempt: int,
-    seed: int,
-    feedback: str,
-    asked: str,
-) -> AttemptRow:
-    """Scores one answer. `asked`: all that the model was told, whose words are not counted as its own."""
-    hard = hardcoding(task, verdict.source, verdict)
-    prose = prose_markers(answer.text, verdict.source, asked)
-    judged = {name: getattr(verdict, name) for name in _OF_VERDICT}
-    return AttemptRow(
-        **judged,
-        condition=condition,
-        sample=sample,
-        attempt=attempt,
-        seed=seed,
-        prompt_tokens=answer.prompt_tokens,
-        tokens=len(answer.tokens) or answer.new_tokens,
-        finish=answer.finish,
-        logprob_sum=answer.logprob_sum,
-        answer=answer.text,
-        feedback=feedback,
-        hardcoded=hard.flagged,
-        marker_score=legacy_score(answer.text),
-        frustration_per_100_words=prose.rate("frustration"),
-        desperation_per_100_words=prose.rate("desperation"),
-        give_up_per_100_words=prose.rate("give_up"),
-        prose_words=prose.words,
-    )
-
-
-def episode_row(
-    condition: str, task: Task, sample: int, attempts: Sequence[AttemptRow], verdicts: Sequence[Verdict]
-) -> EpisodeRow:
-    """Return the outcome of all attempts of an episode; its result is that of the last one made."""
-    last, failed_first, pairs = attempts[-1], verdicts[0].visible_pass is False, list(pairwise(verdicts))
-    passed_at = next((n for n, verdict in enumerate(verdicts) if verdict.visible_pass), None)
-    return EpisodeRow(
-        condition=condition,
-        task=task.key,
-        sample=sample,
-        attempts=len(attempts),
-        visible_pass=last.visible_pass,
-        hidden_pass=last.hidden_pass,
-        full_pass=last.full_pass,
-        failed_first=failed_first,
-        recovered=failed_first and passed_at is not None,
-        passed_at=passed_at,
-        regressed=sum(b.visible_passed < a.visible_passed for a, b in pairs),
-        repeated=sum(bool(a.source) and a.source == b.source for a, b in pairs),
-        hardcoded=last.hardcoded,
-        evaluator=last.evaluator,
-        tier=last.tier,
-    )
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -230,13 +187,13 @@ First = tuple[str, str, int]
 
 
 class Episode:
-    """An episode under way."""
+    """An episode under way, and when it is over."""
 
     def __init__(self, work: Work, plan: Plan) -> None:
         self.condition, self.task, self.sample = work
+        self._plan = plan
         self.chat = list(plan.wording.opening(self.task, self.condition.tone))
         self.attempts: list[AttemptRow] = []
-        self.verdicts: list[Verdict] = []
         self.projections: list[ProjectionRow] = []
         self.over = False
 
@@ -252,65 +209,66 @@ class Episode:
             return None
         return self.condition.tone, self.task.key, self.sample
 
-    def done(self) -> Done:
-        return Done(
-            task=self.task,
-            condition=self.condition,
-            episode=episode_row(self.condition.name, self.task, self.sample, self.attempts, self.verdicts),
-            attempts=self.attempts,
-            projections=self.projections,
-            chat=self.chat,
+    @property
+    def sampling(self) -> Sampling:
+        """Of the next answer. It does not depend on the condition: all conditions share random numbers."""
+        plan, seed = self._plan, seed_of(self._plan.seed, self.task.key, self.attempt, self.sample)
+        return Sampling(plan.max_new_tokens, plan.temperature, plan.top_p, seed)
+
+    def take(self, answer: Generation, verdict: Verdict) -> None:
+        """Keeps an answer and all that is scored about it, and says what comes back of it."""
+        attempt, seed, wording, tone = self.attempt, self.sampling.seed, self._plan.wording, self.condition.tone
+        # All that the model was told, whose words are not counted as its own.
+        told = "\n".join(p.text for message in self.chat if message.speaker != "assistant" for p in message.pieces)
+        prose = prose_markers(answer.text, verdict.source, told)
+        left = self._plan.attempts - attempt - 1
+        self.over = verdict.visible_pass is True or not left
+        self.chat.append(Message("assistant", (Piece("code", answer.text, str(attempt)),)))
+        feedback = ""
+        if not self.over:
+            back = wording.after_failure(self.task, visible_failure(self.task, verdict), attempt, left, tone)
+            self.chat.append(back)
+            feedback = "".join(piece.text for piece in back.pieces)
+        self.attempts.append(
+            AttemptRow(
+                **{name: getattr(verdict, name) for name in _OF_VERDICT},
+                condition=self.condition.name,
+                sample=self.sample,
+                attempt=attempt,
+                seed=seed,
+                prompt_tokens=answer.prompt_tokens,
+                tokens=len(answer.tokens) or answer.new_tokens,
+                finish=answer.finish,
+                logprob_sum=answer.logprob_sum,
+                answer=answer.text,
+                feedback=feedback,
+                hardcoded=hardcoding(self.task, verdict.source, verdict).flagged,
+                marker_score=legacy_score(answer.text),
+                frustration_per_100_words=prose.rate("frustration"),
+                desperation_per_100_words=prose.rate("desperation"),
+                give_up_per_100_words=prose.rate("give_up"),
+                prose_words=prose.words,
+            )
+        )
+
+    @property
+    def episode(self) -> EpisodeRow:
+        """The outcome of all attempts; its result is that of the last one made."""
+        last, failed_first = self.attempts[-1], self.attempts[0].visible_pass is False
+        pairs = list(pairwise(self.attempts))
+        passed_at = next((row.attempt for row in self.attempts if row.visible_pass), None)
+        return EpisodeRow(
+            **{name: getattr(last, name) for name in _OF_LAST},
+            attempts=len(self.attempts),
+            failed_first=failed_first,
+            recovered=failed_first and passed_at is not None,
+            passed_at=passed_at,
+            regressed=sum(b.visible_passed < a.visible_passed for a, b in pairs),
+            repeated=sum(bool(a.source) and a.source == b.source for a, b in pairs),
         )
 
 
-class Done(Struct, frozen=True, kw_only=True):
-    """An episode that is over: its rows, and the chat that led to them."""
-
-    task: Task
-    condition: Condition
-    episode: EpisodeRow
-    attempts: list[AttemptRow]
-    projections: list[ProjectionRow]
-    chat: list[Message]
-
-
-def sampling_of(plan: Plan, episode: Episode) -> Sampling:
-    """Return the sampling of an episode's next answer. It does not depend on the condition: all conditions share
-    random numbers."""
-    seed = seed_of(plan.seed, episode.task.key, episode.attempt, episode.sample)
-    return Sampling(plan.max_new_tokens, plan.temperature, plan.top_p, seed)
-
-
-def take(episode: Episode, answer: Generation, verdict: Verdict, plan: Plan) -> None:
-    """Keeps an answer and what it was worth, and says what comes back of it."""
-    condition, attempt, seed = episode.condition, episode.attempt, sampling_of(plan, episode).seed
-    asked = "\n".join(
-        piece.text for message in episode.chat if message.speaker != "assistant" for piece in message.pieces
-    )
-    episode.over = verdict.visible_pass is True or attempt + 1 == plan.attempts
-    episode.chat.append(Message("assistant", (Piece("code", answer.text, str(attempt)),)))
-    feedback = ""
-    if not episode.over:
-        left = plan.attempts - attempt - 1
-        back = plan.wording.after_failure(
-            episode.task, visible_failure(episode.task, verdict), attempt, left, condition.tone
-        )
-        episode.chat.append(back)
-        feedback = "".join(piece.text for piece in back.pieces)
-    episode.verdicts.append(verdict)
-    episode.attempts.append(
-        attempt_row(
-            episode.task,
-            verdict,
-            answer,
-            condition=condition.name,
-            sample=episode.sample,
-            attempt=attempt,
-            seed=seed,
-            feedback=feedback,
-            asked=asked,
-        )
-    )
+_OF_LAST = [name for name in EpisodeRow.__struct_fields__ if name in AttemptRow.__struct_fields__]
 
 
 def visible_failure(task: Task, verdict: Verdict) -> str:
@@ -323,48 +281,33 @@ def visible_failure(task: Task, verdict: Verdict) -> str:
     return verdict.error or verdict.error_class
 
 
+# -- answers while other work goes on: asked one by one, they come back in order of ending
+
 Writer: TypeAlias = "HookedModel | Served"
 """Something that answers chats."""
 
 
-class Asked(Struct, frozen=True):
-    """A chat to be answered; `edits` only where the model is in this process."""
+class Event(NamedTuple):
+    """An answer, or its verdict; or the reason why there is none."""
 
-    chat: tuple[Message, ...]
-    sampling: Sampling
-    edits: tuple[Edit, ...] = ()
-
-
-class Answered(NamedTuple):
-    """Outcome of a chat: an answer, or the reason why there is none."""
-
-    key: Any
-    answer: Generation | BaseException
-
-
-Ended = SimpleQueue[Answered]
-
-
-def stream_of(writer: Writer, ended: Ended) -> InProcess | OnServer:
-    """Answers under way of a writer: a model in this process, or one on a server. What ends is put into the queue."""
-    if hasattr(writer, "encode"):
-        return InProcess(cast("HookedModel", writer), ended)
-    return OnServer(writer, ended)
+    episode: Episode
+    answer: Any
+    verdict: Any = None
 
 
 class InProcess:
     """Rows of a model in this process: one that ends makes room for the next, whatever the edits of either."""
 
-    def __init__(self, model: HookedModel, ended: Ended) -> None:
+    def __init__(self, model: HookedModel, ended: SimpleQueue[Event]) -> None:
         self._model, self._ended = model, ended
         self._answers = model.answers()
         self._new: list[tuple[Any, Request]] = []
         self._refused: tuple[Any, Request] | None = None
 
-    def take(self, key: Any, asked: Asked) -> bool:
+    def take(self, episode: Episode, edits: tuple[Edit, ...]) -> bool:
         """Return whether there was room for it; with nothing under way there is."""
-        if self._refused is None or self._refused[0] is not key:
-            self._refused = key, Request(self._model.encode(asked.chat), asked.sampling, asked.edits)
+        if self._refused is None or self._refused[0] is not episode:
+            self._refused = episode, Request(self._model.encode(episode.chat), episode.sampling, edits)
         if not self._answers.fits([*(request for _, request in self._new), self._refused[1]]):
             return False
         self._new.append(self._refused)
@@ -376,8 +319,8 @@ class InProcess:
         if self._new:
             new, self._new = self._new, []
             self._answers.add(new)
-        for key, answer in self._answers.step():
-            self._ended.put(Answered(key, answer))
+        for episode, answer in self._answers.step():
+            self._ended.put(Event(episode, answer))
         return len(self._answers) > 0
 
     def close(self) -> None:
@@ -388,25 +331,26 @@ class OnServer:
     """Calls of a server, several in flight. Their threads end with the process: an answer that never comes holds
     nobody up."""
 
-    def __init__(self, server: Served, ended: Ended) -> None:
+    def __init__(self, server: Served, ended: SimpleQueue[Event]) -> None:
         self._server, self._ended = server, ended
         self._free = threading.Semaphore(server.concurrency)
         self._closed = False
 
-    def take(self, key: Any, asked: Asked) -> bool:
+    def take(self, episode: Episode, _: tuple[Edit, ...]) -> bool:
         if not self._free.acquire(blocking=False):
             return False
-        threading.Thread(target=self._call, args=(key, asked), daemon=True).start()
+        asked = (episode, tuple(episode.chat), episode.sampling)
+        threading.Thread(target=self._call, args=asked, daemon=True).start()
         return True
 
-    def _call(self, key: Any, asked: Asked) -> None:
+    def _call(self, episode: Episode, chat: tuple[Message, ...], sampling: Sampling) -> None:
         try:
-            answer: Generation | BaseException = self._server.answer(asked.chat, asked.sampling)
+            answer: Any = self._server.answer(chat, sampling)
         except BaseException as problem:  # noqa: BLE001  (raised again where the answer is awaited)
             answer = problem
         self._free.release()
         if not self._closed:
-            self._ended.put(Answered(key, answer))
+            self._ended.put(Event(episode, answer))
 
     def work(self) -> bool:
         return False
@@ -415,21 +359,13 @@ class OnServer:
         self._closed = True
 
 
+# -- the pool
+
 BACKLOG = 4
 """Answers that await their verdicts, as a multiple of those judged at a time, above which no new episode begins: a fast
 writer would else begin all of them before one is over, and an interrupt lose them."""
-
-
 GRACE_S = 10.0
 """After a fault, for answers of a server that are under way: they are paid for. What hangs is not awaited longer."""
-
-
-class Evaluated(NamedTuple):
-    """An episode's answer and its verdict, or why there is none."""
-
-    episode: Episode
-    answer: Generation
-    verdict: Any
 
 
 def episodes(
@@ -438,7 +374,7 @@ def episodes(
     work: Sequence[Work],
     steered: Steered | None = None,
     firsts: Mapping[First, Generation] | None = None,
-) -> Iterator[Done]:
+) -> Iterator[Episode]:
     """Runs episodes, in the order of `work` as far as there is room, and gives each when it is over.
 
     Args:
@@ -470,18 +406,26 @@ class _Pool:
     ) -> None:
         self._plan, self._written = plan, firsts
         self._new, self._going = deque(work), deque[Episode]()
-        self._ended: SimpleQueue[Any] = SimpleQueue()
-        self._stream = stream_of(writer, self._ended)
+        self._ended: SimpleQueue[Event] = SimpleQueue()
+        self._stream: InProcess | OnServer
+        if hasattr(writer, "encode"):
+            self._stream = InProcess(cast("HookedModel", writer), self._ended)
+        else:
+            self._stream = OnServer(writer, self._ended)
         self._evaluating = ThreadPoolExecutor(plan.evaluating, thread_name_prefix="verdict")
         self._projector: Projector | None = None
+        self._edits: dict[str, tuple[Edit, ...]] = {w.condition.name: () for w in work}
+        """By condition: the same edits for all its episodes, so that their rows are one group."""
         if steered is not None:
-            from agentsignals_lab.steering import Projector  # noqa: PLC0415  (NumPy is of an extra)
+            from agentsignals_lab import steering  # noqa: PLC0415  (NumPy is of an extra)
 
-            self._projector = Projector(steered)
-        self._edits = _edits(work, steered)
+            self._projector = steering.Projector(steered)
+            for condition in {w.condition.name: w.condition for w in work}.values():
+                made = steering.edits(condition, steered.directions, steered.calibration)
+                self._edits[condition.name] = tuple(made)
         self._sharing: dict[First, list[Episode]] = {}
         """First attempts under way, and who waits for them beside the one that asked."""
-        self._evaluated: dict[First, Evaluated] = {}
+        self._evaluated: dict[First, Event] = {}
         self._asked = self._judged = 0
         """Answers and verdicts under way."""
         self._fault: BaseException | None = None
@@ -492,27 +436,25 @@ class _Pool:
         self._stream.close()
         self._evaluating.shutdown(wait=False, cancel_futures=True)
 
-    def run(self) -> Iterator[Done]:
+    def run(self) -> Iterator[Episode]:
         while True:
             if self._fault is None:
                 self._fill()
             if not self._judged and not self._asked:
                 break
-            busy = self._fault is None and self._works()
+            busy = False
+            if self._fault is None:
+                try:
+                    busy = self._stream.work()
+                except LabError as fault:
+                    self._stop(fault)
+                    self._asked = 0
             for event in self._events(wait=not busy and self._judged + self._asked > 0):
                 yield from self._over(event)
         if self._fault is not None:
             raise self._fault
 
-    def _works(self) -> bool:
-        try:
-            return self._stream.work()
-        except LabError as fault:
-            self._stop(fault)
-            self._asked = 0
-            return False
-
-    def _events(self, *, wait: bool) -> Iterator[Answered | Evaluated]:
+    def _events(self, *, wait: bool) -> Iterator[Event]:
         if wait and self._ended.empty():
             # Verdicts always come: what they run is stopped by its own clock.
             left = None if self._until is None or self._judged else max(0.0, self._until - time.perf_counter())
@@ -535,8 +477,7 @@ class _Pool:
                 self._going.append(Episode(self._new.popleft(), self._plan))
             episode = self._going[0]
             if not self._is_shared(episode):
-                edits = self._edits[episode.condition.name]
-                if not self._stream.take(episode, Asked(tuple(episode.chat), sampling_of(self._plan, episode), edits)):
+                if not self._stream.take(episode, self._edits[episode.condition.name]):
                     break
                 self._asked += 1
                 if episode.first is not None:
@@ -562,54 +503,39 @@ class _Pool:
             return False
         return True
 
-    def _over(self, event: Answered | Evaluated) -> Iterator[Done]:
-        if isinstance(event, Answered):
-            self._asked -= 1
-            if isinstance(event.answer, BaseException):
-                self._stop(event.answer)
-            else:
-                self._evaluate(event.key, event.answer)
-            return
-        self._judged -= 1
-        if isinstance(event.verdict, BaseException):
-            self._stop(event.verdict)
-            return
-        first, shared = event.episode.first, []
-        if first is not None:
-            self._evaluated[first] = event
-            shared = self._sharing.pop(first, [])
-        for episode in (event.episode, *shared):
-            take(episode, event.answer, event.verdict, self._plan)
-            if episode.over:
-                yield episode.done()
-            else:
-                self._going.append(episode)
+    def _over(self, event: Event) -> Iterator[Episode]:
+        is_answer = event.verdict is None
+        self._asked -= is_answer
+        self._judged -= not is_answer
+        ended = event.answer if is_answer else event.verdict
+        if isinstance(ended, BaseException):
+            self._stop(ended)
+        elif is_answer:
+            self._evaluate(event.episode, event.answer)
+        else:
+            first, shared = event.episode.first, []
+            if first is not None:
+                self._evaluated[first] = event
+                shared = self._sharing.pop(first, [])
+            for episode in (event.episode, *shared):
+                episode.take(event.answer, event.verdict)
+                if episode.over:
+                    yield episode
+                else:
+                    self._going.append(episode)
 
     def _evaluate(self, episode: Episode, answer: Generation) -> None:
-        self._judged += 1
-        self._evaluating.submit(self._verdict, episode, answer)
+        def judge() -> None:
+            try:
+                verdict: Any = evaluate(episode.task, answer.text, self._plan.limits)
+            except BaseException as problem:  # noqa: BLE001  (raised again where the verdict is awaited)
+                verdict = problem
+            self._ended.put(Event(episode, answer, verdict))
 
-    def _verdict(self, episode: Episode, answer: Generation) -> None:
-        try:
-            verdict: Any = evaluate(episode.task, answer.text, self._plan.limits)
-        except BaseException as problem:  # noqa: BLE001  (raised again where the verdict is awaited)
-            verdict = problem
-        self._ended.put(Evaluated(episode, answer, verdict))
+        self._judged += 1
+        self._evaluating.submit(judge)
 
     def _stop(self, fault: BaseException) -> None:
         """Nothing more is asked."""
         if self._fault is None:
             self._fault, self._until = fault, time.perf_counter() + GRACE_S
-
-
-def _edits(work: Sequence[Work], steered: Steered | None) -> dict[str, tuple[Edit, ...]]:
-    """By condition: the same edits for all its episodes, so that their rows are one group."""
-    conditions = {w.condition.name: w.condition for w in work}
-    if steered is None:
-        return dict.fromkeys(conditions, ())
-    from agentsignals_lab import steering  # noqa: PLC0415  (as above)
-
-    return {
-        name: tuple(steering.edits(condition, steered.directions, steered.calibration))
-        for name, condition in conditions.items()
-    }

@@ -29,9 +29,10 @@ from agentsignals_lab.residual import Generation, Prompt
 from agentsignals_lab.retry_loop import (
     EPISODE_KEY,
     AttemptRow,
-    Done,
+    Episode,
     EpisodeRow,
     First,
+    ManipulationRow,
     Plan,
     ProjectionRow,
     Steered,
@@ -39,7 +40,7 @@ from agentsignals_lab.retry_loop import (
     Writer,
     episodes,
 )
-from agentsignals_lab.runs import Config, Manifest, Row, Run, Table, versions_of
+from agentsignals_lab.runs import Config, Manifest, Run, Table, versions_of
 from agentsignals_lab.texts import Words, after_a_failure
 
 if TYPE_CHECKING:
@@ -49,20 +50,6 @@ if TYPE_CHECKING:
 CALIBRATION_PROMPTS = 32
 """Prompts that norms are measured on, openings of the run's own tasks; and those that manipulation checks compare, the
 same tasks after a failed attempt, so that there is feedback to act on."""
-
-
-class ManipulationRow(Row, frozen=True, kw_only=True):
-    """Effect of a condition on the model on fixed prompts (`steering.Manipulation`)."""
-
-    KEY = ("condition",)
-    condition: str
-    verdict: str
-    """`moved`, `nothing`, or `not testable`."""
-    kl: float | None
-    noise: float | None = None
-    shift: float | None
-    anti_steered: float | None
-    n: int
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -98,7 +85,7 @@ class Begun(Struct, frozen=True, kw_only=True):
     tasks: list[Task]
     conditions: list[Condition]
     samples: int
-    left_out: dict[str, int] = {}
+    left_out: dict[str, int]
     """Tasks of files that can't be asked, by file."""
 
 
@@ -145,22 +132,15 @@ def begin(folder: Path, of: Prepared, card: dict[str, Any]) -> Begun:
             f"Give --directions, with --model{f', or run the others: {others}' if others else ''}.",
         )
     chosen, unsound = _sound(of)
-    plan = Plan(
-        wording=of.conditions.wording,
-        attempts=asked.attempts,
-        max_new_tokens=asked.max_new_tokens,
-        temperature=asked.temperature,
-        seed=asked.seed,
-    )
+    how = {name: getattr(asked, name) for name in ("attempts", "temperature", "max_new_tokens")}
+    plan = Plan(wording=of.conditions.wording, seed=asked.seed, **how)
     settings: dict[str, Any] = {
         "tasks": [task.key for task in chosen],
         "conditions": msgspec.to_builtins(conditions),
         "directions": digest(asked.directions),
         "samples": asked.samples,
-        "attempts": asked.attempts,
-        "temperature": asked.temperature,
         "top_p": plan.top_p,
-        "max_new_tokens": asked.max_new_tokens,
+        **how,
     }
     if of.conditions.tones or of.conditions.words is not None:
         settings |= {
@@ -185,9 +165,7 @@ def _sound(of: Prepared) -> tuple[list[Task], set[str]]:
     such a task of this package's shape: who wrote it can mend it."""
     of_file = {task.key: task for read in of.files.values() for task in read.tasks if task.reference}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        verdicts = list(
-            pool.map(lambda t: evaluate(t, t.reference, source=t.reference if t.function else None), of_file.values())
-        )
+        verdicts = list(pool.map(lambda t: evaluate(t, "", source=t.reference), of_file.values()))
     failing = {task: verdict for task, verdict in zip(of_file.values(), verdicts, strict=True) if not verdict.full_pass}
     for task, verdict in failing.items():
         if task.family not in BENCHMARKS:
@@ -232,8 +210,7 @@ def steered(model: HookedModel, begun: Begun, path: str) -> Steered:
     for condition in begun.conditions:
         if condition.steers and condition.name not in controls and (condition.name,) not in table:
             prompts = [model.encode(after_a_failure(wording, task, condition.tone)) for task in tasks]
-            check = manipulation(model, prompts, condition, of, norms, unsteered)
-            table.add([ManipulationRow(**msgspec.structs.asdict(check))])
+            table.add([manipulation(model, prompts, condition, of, norms, unsteered)])
     return Steered(model, of, norms)
 
 
@@ -267,54 +244,31 @@ def _part(name: str) -> str:
     return quoted.replace(".", "%2E") if quoted.startswith(".") else quoted
 
 
-def lines(done: Done, plan: Plan, run: str, manifest: Manifest, steered: Steered | None) -> list[dict[str, Any]]:
+def lines(done: Episode, plan: Plan, run: str, manifest: Manifest, steered: Steered | None) -> list[dict[str, Any]]:
     """The trace of an episode that is over."""
-    records = [_header(done, plan, run, manifest, steered)]
-    rows = iter(done.attempts)
-    for message in done.chat:
-        records.append({"message": msgspec.to_builtins(message)})
-        if message.speaker == "assistant":
-            records.append({"attempt": _scores(next(rows))})
-    records.append({"final": msgspec.to_builtins(done.episode)})
-    return records
-
-
-def _scores(row: AttemptRow) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in _SCORED}
-
-
-def _header(done: Done, plan: Plan, run: str, manifest: Manifest, steered: Steered | None) -> dict[str, Any]:
     task, condition, episode = done.task, done.condition, done.episode
-    directions = steered.directions if steered is not None else None
     treatment = msgspec.to_builtins(condition)
-    if condition.steers and directions is not None:
-        treatment |= {"recipe": directions.recipe, "directions_of": directions.model}
-    return {
+    if condition.steers and steered is not None and steered.directions is not None:
+        treatment |= {"recipe": steered.directions.recipe, "directions_of": steered.directions.model}
+    header = {
         MARK: VERSION,
         "trial_id": f"{run}/{condition.name}/{task.key}-{episode.sample}",
         "run_id": run,
-        "started_at": manifest.started_at,
-        "model": manifest.model,
         "condition": treatment,
         "task": {"key": task.key, "family": task.family, "says": words(task), "tests": examples(task)},
-        "sample": episode.sample,
-        "seed": plan.seed,
-        "evaluator": episode.evaluator,
-        "tier": episode.tier,
         "max_attempts": plan.attempts,
-        "temperature": plan.temperature,
-        "top_p": plan.top_p,
-        "max_new_tokens": plan.max_new_tokens,
-        "texts": manifest.texts,
-        "packages": manifest.packages,
+        **{name: getattr(manifest, name) for name in ("started_at", "model", "texts", "packages")},
+        **{name: getattr(episode, name) for name in ("sample", "evaluator", "tier")},
+        **{name: getattr(plan, name) for name in ("seed", "temperature", "top_p", "max_new_tokens")},
     }
+    records, rows = [header], iter(done.attempts)
+    for message in done.chat:
+        records.append({"message": msgspec.to_builtins(message)})
+        if message.speaker == "assistant":
+            row = next(rows)
+            records.append({"attempt": {name: getattr(row, name) for name in _SCORED}})
+    return [*records, {"final": msgspec.to_builtins(episode)}]
 
-
-_TABLES: tuple[tuple[str, type[Row]], ...] = (
-    ("episodes", EpisodeRow),
-    ("attempts", AttemptRow),
-    ("projections", ProjectionRow),
-)
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -348,17 +302,29 @@ def run_loop(  # noqa: PLR0913  (what a loop is of)
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise LabError(f"Two conditions are called {twice[0]!r}.", "Rename one of them.")
     kept = run.table("episodes", EpisodeRow)
-    _drop_unfinished(run, kept)
+    others: list[Table[Any]] = [run.table("attempts", AttemptRow), run.table("projections", ProjectionRow)]
+    for table in others:
+        table.keep(lambda row: row.key[: len(EPISODE_KEY)] in kept)
     order = [(c, t, s) for s in range(samples) for t in tasks for c in conditions]
     work = [Work(c, t, s) for c, t, s in order if (c.name, t.key, s) not in kept]
     before, traced = len(kept.rows), run_id(run.config, run.manifest)
     try:
         for done in episodes(writer, plan, work, steered, _firsts(run, conditions)):
-            _keep(run, done, lines(done, plan, traced, run.manifest, steered))
+            episode = done.episode
+            for table, rows in zip(others, (done.attempts, done.projections), strict=True):
+                table.add(rows)
+            trace = lines(done, plan, traced, run.manifest, steered)
+            run.write_trace(name_of(episode.condition, episode.task, episode.sample), trace)
+            kept.add([episode])
             if progress is not None:
                 progress("episodes", len(kept.rows), len(order))
     finally:
-        arrange(run, _TABLES, [(c.name, t.key, s) for c in conditions for t in tasks for s in range(samples)])
+        # Rows come as episodes end, which no two runs do alike.
+        sorting = enumerate((c.name, t.key, s) for c in conditions for t in tasks for s in range(samples))
+        places: dict[tuple[object, ...], int] = {key: n for n, key in sorting}
+        every: list[Table[Any]] = [kept, *others]
+        for table in every:
+            table.arrange(lambda row: places.get(row.key[: len(EPISODE_KEY)], len(places)))
     return Ran(len(kept.rows), len(kept.rows) - before)
 
 
@@ -377,24 +343,3 @@ def _firsts(run: Run, conditions: Sequence[Condition]) -> dict[First, Generation
         for row in run.table("attempts", AttemptRow).rows
         if row.attempt == 0 and row.condition in sharing
     }
-
-
-def arrange(run: Run, tables: Sequence[tuple[str, type[Row]]], order: Sequence[tuple[object, ...]]) -> None:
-    """Rows come as episodes end, which no two runs do alike; they are ordered by condition, task and sample."""
-    places = {key: n for n, key in enumerate(order)}
-    for name, kind in tables:
-        run.table(name, kind).arrange(lambda row: places.get(row.key[: len(EPISODE_KEY)], len(places)))
-
-
-def _keep(run: Run, done: Done, trace: list[dict[str, object]]) -> None:
-    episode = done.episode
-    run.table("attempts", AttemptRow).add(done.attempts)
-    if done.projections:
-        run.table("projections", ProjectionRow).add(done.projections)
-    run.write_trace(name_of(episode.condition, episode.task, episode.sample), trace)
-    run.table("episodes", EpisodeRow).add([episode])
-
-
-def _drop_unfinished(run: Run, whole: Table[EpisodeRow]) -> None:
-    for name, kind in _TABLES[1:]:
-        run.table(name, kind).keep(lambda row: row.key[: len(EPISODE_KEY)] in whole)

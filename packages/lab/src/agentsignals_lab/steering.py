@@ -7,57 +7,36 @@ moved something and the output stayed valid (b 8).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from agentsignals.errors import LabError
-from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from agentsignals_lab import directions
-from agentsignals_lab.conditions import Condition, Where
+from agentsignals_lab.conditions import Condition
 from agentsignals_lab.directions import Array, DirectionSet
-from agentsignals_lab.residual import Ablate, Add, Calibration, Edit, Positions, Prompt, Role
-from agentsignals_lab.retry_loop import Episode, ProjectionRow, Steered
+from agentsignals_lab.residual import Ablate, Add, Calibration, Edit, Place, Positions, Prompt, place
+from agentsignals_lab.retry_loop import Episode, ManipulationRow, ProjectionRow, Steered
 
 if TYPE_CHECKING:
     from agentsignals_lab.residual.model import HookedModel
 
 
-_POSITIONS: dict[Where, Positions] = {
-    "all": Positions("all"),
-    "prompt": Positions("prompt"),
-    "feedback": Positions("roles", roles=("feedback",)),
-    "last": Positions("last"),
-    "generated": Positions("generated"),
-}
-
-
-def positions(where: Where) -> Positions:
-    """The tokens that a treatment acts on."""
-    return _POSITIONS[where]
-
-
 def vector(of: DirectionSet, name: str, layer: int) -> Array:
-    """A direction of the set at a layer, or a control made from the set: `random:SEED`, `orthogonal:SEED` (random, at
-    right angles to all of them), `shared` (what they have in common)."""
-    place = of.layers.index(layer) if layer in of.layers else None
-    if place is None:
+    """A direction of the set at a layer, or the control `random:SEED` of its length."""
+    if layer not in of.layers:
         raise LabError(f"There are no directions at layer {layer}.", f"They are at {', '.join(map(str, of.layers))}.")
     kind, _, seed = name.partition(":")
-    if kind in ("random", "orthogonal"):
-        if not seed.isdecimal():
-            raise LabError(f"{name!r} has no seed.", f"Write {kind}:1, {kind}:2, ...")
-        if kind == "orthogonal":
-            beside: Array = directions.orthogonal_to(of.vectors[:, place : place + 1], int(seed))[0]
-            return beside
-        drawn: Array = directions.random_like(of.vectors[0, place], 1, int(seed))[0]
-        return drawn
-    if name == "shared":
-        axis: Array = directions.shared_axis(of.vectors)[place]
-        return axis
-    return of.of(name, layer)
+    if kind != "random":
+        return of.of(name, layer)
+    if not seed.isdecimal():
+        raise LabError(f"{name!r} has no seed.", "Write random:1, random:2, ...")
+    drawn: Array = directions.random_like(of.vectors[0, of.layers.index(layer)], 1, int(seed))[0]
+    return drawn
 
 
 def edits(condition: Condition, of: DirectionSet | None, calibration: Calibration) -> list[Edit]:
@@ -70,7 +49,7 @@ def edits(condition: Condition, of: DirectionSet | None, calibration: Calibratio
         )
     if not condition.layers:
         raise LabError(f"Condition {condition.name!r} names no layer.", "Set layers = [NUMBER, …].")
-    at = positions(condition.where)
+    at = place(condition.where)
     made: list[Edit] = []
     for layer in condition.layers:
         along = vector(of, condition.direction, layer)
@@ -89,27 +68,6 @@ NOISE_FACTOR = 10.0
 _ALONE = 4
 """Prompts that are run alone, too, for what a batch changes."""
 
-Effect = Literal["moved", "nothing", "not testable"]
-
-
-class Manipulation(Struct, frozen=True, kw_only=True):
-    """Effect of a condition on the model, on fixed prompts that hold tokens where it acts."""
-
-    condition: str
-    verdict: Effect
-    """`not testable`: no prompt holds such a token, and nothing is known of the condition."""
-    kl: float | None
-    """Mean Kullback-Leibler divergence of the next token's distribution, steered from plain, in nats."""
-    noise: float | None
-    """Difference of prompts run together from prompts run alone: what rounding does."""
-    shift: float | None
-    """Mean change of the projection on the direction at the last layer read downstream, in median norms there; None
-    where the condition has no direction."""
-    anti_steered: float | None
-    """The share of prompts whose projection moved the other way."""
-    n: int
-    """Prompts with such tokens; others are left out."""
-
 
 class Unsteered(NamedTuple):
     """Prompts run without a condition, which all conditions share."""
@@ -126,13 +84,16 @@ def manipulation(  # noqa: PLR0913  (what is compared, and what is known of it a
     of: DirectionSet | None,
     calibration: Calibration,
     unsteered: dict[tuple[Prompt, ...], Unsteered] | None = None,
-) -> Manipulation:
+) -> ManipulationRow:
     """Runs the prompts plain and steered. The projection is read at the deepest layer of the set that lies at or after
     the steered ones, over the last token of each prompt. `unsteered`: what earlier calls for other conditions found."""
     does = edits(condition, of, calibration)
-    prompts = _with_tokens(model, prompts, condition) if does and condition.where != "all" else list(prompts)
+    if does and condition.where != "all":
+        # The prompts that hold a token where the condition acts, sinks left out.
+        means = model.record(prompts, condition.layers, place(condition.where))
+        prompts = [prompt for prompt, mean in zip(prompts, means, strict=True) if not np.isnan(mean).all()]
     if not prompts:
-        return _measured(condition, "not testable", 0)
+        return ManipulationRow(condition=condition.name, verdict="not testable", n=0)
     last = Positions("last", skip_sinks=False)
     found = {} if unsteered is None else unsteered
     key = tuple(prompts)
@@ -143,37 +104,19 @@ def manipulation(  # noqa: PLR0913  (what is compared, and what is known of it a
         found[key] = Unsteered(plain, _divergence(alone, plain[:_ALONE]), states)
     plain, noise, states = found[key]
     kl = _divergence(model.next_logprobs(prompts, does), plain)
-    verdict: Effect = "moved" if kl > max(LEAST_KL, NOISE_FACTOR * noise) else "nothing"
+    verdict = "moved" if kl > max(LEAST_KL, NOISE_FACTOR * noise) else "nothing"
+    found_so_far = ManipulationRow(condition=condition.name, verdict=verdict, n=len(prompts), kl=kl, noise=noise)
     if of is None or states is None or condition.direction is None or not does:
-        return _measured(condition, verdict, len(prompts), kl=kl, noise=noise)
+        return found_so_far
     layer = max(of.layers)
     along = directions.unit(vector(of, condition.direction, layer))
     moved = (model.record(prompts, [layer], last, does) - states)[:, 0] @ along
     wanted = np.sign(condition.dose) if not condition.ablate else -1.0
-    return _measured(
-        condition,
-        verdict,
-        len(prompts),
-        kl=kl,
-        noise=noise,
+    return replace(
+        found_so_far,
         shift=float(moved.mean()) / calibration.median_norm[layer],
         anti_steered=float((moved * wanted < 0).mean()),
     )
-
-
-def _measured(condition: Condition, verdict: Effect, n: int, **measured: float) -> Manipulation:
-    return Manipulation(
-        condition=condition.name,
-        verdict=verdict,
-        n=n,
-        **{name: measured.get(name) for name in ("kl", "noise", "shift", "anti_steered")},
-    )
-
-
-def _with_tokens(model: HookedModel, prompts: Sequence[Prompt], condition: Condition) -> list[Prompt]:
-    """The prompts that hold a token where the condition acts, sinks left out."""
-    means = model.record(prompts, condition.layers, positions(condition.where))
-    return [prompt for prompt, mean in zip(prompts, means, strict=True) if not np.isnan(mean).all()]
 
 
 def _divergence(other: Array, plain: Array) -> float:
@@ -182,8 +125,8 @@ def _divergence(other: Array, plain: Array) -> float:
 
 Floats = NDArray[np.floating[Any]]
 
-_SPANS: tuple[Role, ...] = ("task", "tests", "code", "feedback")
-_PLACES = (("all", Positions("all")), *((role, Positions("roles", roles=(role,))) for role in _SPANS))
+_SPANS: tuple[Place, ...] = ("all", "task", "tests", "code", "feedback")
+_PLACES = tuple((span, place(span)) for span in _SPANS)
 
 
 class Projector:
@@ -201,13 +144,27 @@ class Projector:
             return
         prompts = [self._steered.model.encode(episode.chat) for episode in going]
         new = {p.tokens: p for p in prompts if p.tokens not in self._of_first}
-        by_prompt = dict(zip(new, self._measured(list(new.values()), of), strict=True))
+        by_prompt = self._of_first | dict(zip(new, self._measured(list(new.values()), of), strict=True))
         for prompt, episode in zip(prompts, going, strict=True):
-            measured = by_prompt.get(prompt.tokens)
-            measured = self._of_first[prompt.tokens] if measured is None else measured
+            measured = by_prompt[prompt.tokens]
             if episode.attempt == 0:
                 self._of_first[prompt.tokens] = measured
-            episode.projections += _projection_rows(episode, measured, of)
+            for (at, (span, _)), (n, name), (k, layer) in product(
+                enumerate(_PLACES), enumerate(of.names), enumerate(of.layers)
+            ):
+                cosine, coordinate = (None if np.isnan(value) else float(value) for value in measured[at, n, k])
+                row = ProjectionRow(
+                    condition=episode.condition.name,
+                    task=episode.task.key,
+                    sample=episode.sample,
+                    attempt=episode.attempt,
+                    direction=name,
+                    layer=layer,
+                    span=span,
+                    cosine=cosine,
+                    coordinate=coordinate,
+                )
+                episode.projections.append(row)
 
     def _measured(self, prompts: Sequence[Prompt], of: DirectionSet) -> Floats:
         """(prompts, places, directions, layers, 2): cosine, and coordinate in median norms."""
@@ -218,25 +175,3 @@ class Projector:
         cosines = [directions.project(states, vector, of.centre) for vector in of.vectors]
         along = [directions.project(states, vector, of.centre, "coordinate") / norms for vector in of.vectors]
         return np.moveaxis(np.stack([np.stack(cosines), np.stack(along)], axis=-1), [0, 1, 2], [2, 1, 0])
-
-
-def _projection_rows(episode: Episode, measured: Floats, of: DirectionSet) -> Iterator[ProjectionRow]:
-    for place, (span, _) in enumerate(_PLACES):
-        for number, name in enumerate(of.names):
-            for at, layer in enumerate(of.layers):
-                cosine, coordinate = measured[place, number, at]
-                yield ProjectionRow(
-                    condition=episode.condition.name,
-                    task=episode.task.key,
-                    sample=episode.sample,
-                    attempt=episode.attempt,
-                    direction=name,
-                    layer=layer,
-                    span=span,
-                    cosine=_none_if_nan(cosine),
-                    coordinate=_none_if_nan(coordinate),
-                )
-
-
-def _none_if_nan(value: Any) -> float | None:
-    return None if value != value else float(value)  # noqa: PLR0124  (NaN is the only value that is not itself)

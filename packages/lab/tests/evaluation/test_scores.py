@@ -7,6 +7,7 @@ import time
 import pytest
 
 from agentsignals_lab.coding_tasks import task
+from agentsignals_lab.conditions import BASELINE
 from agentsignals_lab.evaluation import (
     Verdict,
     evaluate,
@@ -18,7 +19,8 @@ from agentsignals_lab.evaluation import (
     prose_of,
 )
 from agentsignals_lab.residual import Generation
-from agentsignals_lab.retry_loop import EpisodeRow, attempt_row, episode_row
+from agentsignals_lab.retry_loop import Episode, EpisodeRow, Plan, Work
+from agentsignals_lab.texts import Wording
 
 ROMAN, DIVIDE = task("to_roman"), task("safe_divide")
 
@@ -59,12 +61,13 @@ def test_recovery_over_attempts() -> None:
     bad = evaluate(DIVIDE, "def safe_divide(a, b):\n    return a / b")
     worse = evaluate(DIVIDE, "def safe_divide(a, b):\n    return 'x'")
     good = evaluate(DIVIDE, DIVIDE.reference)
-    told = {"condition": "c", "sample": 0, "seed": 0, "feedback": "", "asked": ""}
     nothing = Generation(text="", tokens=(), finish="stop", prompt_tokens=None)
 
     def episode(*verdicts: Verdict) -> EpisodeRow:
-        rows = [attempt_row(DIVIDE, v, nothing, attempt=n, **told) for n, v in enumerate(verdicts)]
-        return episode_row("c", DIVIDE, 0, rows, verdicts)
+        made = Episode(Work(BASELINE, DIVIDE, 0), Plan(wording=Wording(), attempts=len(verdicts)))
+        for verdict in verdicts:
+            made.take(nothing, verdict)
+        return made.episode
 
     found = episode(bad, bad, worse, good)
     assert (found.attempts, found.failed_first, found.recovered, found.passed_at) == (4, True, True, 3)

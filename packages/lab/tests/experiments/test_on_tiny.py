@@ -59,19 +59,6 @@ def test_a_tone_changes_the_outcome_and_hiding_the_feedback_takes_that_away(tmp_
     assert left["code/read"] > 0.8
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_sentence_that_sets_the_mood_is_the_one_that_matters(tmp_path: Path, seed: int) -> None:
-    run = tiny.ran(tmp_path / "r", "grid", {**FEW, "interventions": ["suppress"], "places": ["sentences"]}, seed)
-    hidden = {place: row.effect for (_, place, *_), row in told(run).items() if "sentences" in place}
-    by_mood = {
-        mood: np.mean([effect for name, effect in hidden.items() if name.endswith(mood)])
-        for mood in ("desperate", "neutral")
-    }
-    assert by_mood["desperate"] < by_mood["neutral"] - 0.2
-    with pytest.raises(LabError, match="no other intervention than suppress"):
-        tiny.ran(tmp_path / "no", "grid", {**FEW, "places": ["sentences"]})
-
-
 def test_drawn_answers_are_counted_by_kind_and_random_directions_do_nothing(tmp_path: Path) -> None:
     kinds = ["hardcoded", "gave_up", "other_code", "no_code"]
     config = {

@@ -33,7 +33,6 @@ def test_a_setting_that_is_unknown_or_of_a_wrong_kind_is_refused() -> None:
         ("grid", {"layers": "1"}, "Expected `array`"),
         ("grid", {"places": ["somewhere"]}, "places takes feedback, task, tests"),
         ("grid", {"doses": []}, "length >= 1"),
-        ("grid", {"places": ["sentences", "code"], "interventions": ["steer"]}, "run it by itself"),
         ("grid", {"places": ["generated"], "interventions": ["patch"]}, "leave it out"),
         ("directions", {"recipes": ["best"]}, "recipes takes published, grand_mean"),
         ("grid", {"setting": {"taks": 5}}, "`taks`"),

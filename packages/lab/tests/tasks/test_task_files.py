@@ -17,7 +17,7 @@ import pytest
 from agentsignals.errors import LabError
 
 from agentsignals_lab.coding_tasks import chosen_tasks, files_of, read_tasks, written
-from agentsignals_lab.coding_tasks.cases import Case, Check, Task, examples, read_case, words
+from agentsignals_lab.coding_tasks.cases import Case, examples, read_case, words
 from agentsignals_lab.evaluation import evaluate, meets
 from agentsignals_lab.retry_loop import visible_failure
 
@@ -121,23 +121,20 @@ def test_a_task_of_this_shape_is_asked_and_evaluated_as_the_packages_own(tmp_pat
     ("change", "says"),
     [
         ({"hidden": []}, "nothing hidden"),
-        ({"visible": []}, "shows no case"),
+        ({"visible": []}, "nothing visible"),
         ({"hidden": ["double(2) == 4"]}, "is shown"),
         ({"says": "Twice: `double( 3 )` gives 6."}, "is shown"),
         ({"hidden": ["double(open('x')) == 4"]}, "no case"),
         ({"hidden": ["double(1, 2) == 4"]}, "more arguments"),
-        ({"hidden": [{"text": "6"}]}, "no checks of text"),
+        ({"hidden": [{"text": "6"}]}, "Expected `str`"),
         ({"signature": "double(n"}, "not the signature"),
         ({"signature": "double"}, "not the signature"),
-        ({"signature": ""}, "no signature says of what"),
+        ({"signature": ""}, "not the signature"),
         ({"hint": 1}, "hint"),
         ({"version": "two"}, "version"),
         ({"id": "a+b"}, "no id"),
         ({"id": "a\u001b[2J"}, "no id"),
         ({"id": " "}, "no id"),
-        ({"signature": "", "visible": [], "hidden": [{"pattern": "("}]}, "no RE2 pattern"),
-        ({"signature": "", "visible": [], "hidden": [{"pattern": "a", "text": "b"}]}, "one of text and pattern"),
-        ({"signature": "", "visible": [], "hidden": [{"says": "b"}]}, "one of text and pattern"),
     ],
 )
 def test_a_wrong_line_of_this_shape_is_refused_by_its_number(change: dict[str, Any], says: str, tmp_path: Path) -> None:
@@ -229,42 +226,9 @@ def test_blanks_in_a_text_tell_two_cases_apart_and_blanks_around_it_do_not(tmp_p
 def test_what_was_read_is_written_and_read_the_same(tmp_path: Path) -> None:
     import msgspec  # noqa: PLC0415
 
-    text = {
-        "id": "q",
-        "says": "A city?",
-        "visible": [{"pattern": "^[A-Z]", "says": "one word"}],
-        "hidden": [{"text": "Rome"}],
-    }
-    first = read_tasks(file_of(tmp_path, DOUBLE, HUMAN_EVAL, MBPP, text)).tasks
+    first = read_tasks(file_of(tmp_path, DOUBLE, HUMAN_EVAL, MBPP)).tasks
     (tmp_path / "tasks.jsonl").write_bytes(b"".join(msgspec.json.encode(written(task)) + b"\n" for task in first))
     assert read_tasks(tmp_path / "tasks.jsonl").tasks == first
-
-
-QUESTION = Task(
-    id="q",
-    family="file",
-    says="Which city is the capital of Italy? One word.",
-    visible_checks=(Check(pattern=r"^\s*\w+\s*$", says="The answer is one word."),),
-    hidden_checks=(Check(text="Rome"), Check(pattern="(?i)milan", fails=True)),
-)
-
-
-@pytest.mark.parametrize(
-    ("answer", "visible", "hidden"),
-    [(" rome\n", True, True), ("Milan", True, False), ("It is Rome", False, False), ("", False, False)],
-)
-def test_a_text_is_judged_by_its_checks(answer: str, visible: bool, hidden: bool) -> None:
-    verdict = evaluate(QUESTION, answer)
-    assert (verdict.visible_pass, verdict.hidden_pass, verdict.full_pass) == (visible, hidden, visible and hidden)
-    assert verdict.valid_python == bool(answer)
-    assert visible_failure(QUESTION, verdict) == ("" if visible else "The answer is one word.")
-    assert words(QUESTION) == QUESTION.says
-
-
-def test_a_pattern_takes_no_longer_for_a_hostile_answer() -> None:
-    """A backtracking engine would need ages for this."""
-    question = Task(id="q", family="file", says="?", hidden_checks=(Check(pattern="^(a+)+$"),))
-    assert evaluate(question, "a" * 50_000 + "!").hidden_pass is False
 
 
 PLUS = {

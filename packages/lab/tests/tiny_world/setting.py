@@ -58,20 +58,6 @@ class TinySetting:
         begun = self.model.encode([*chat, Message("assistant", (Piece("text", _OPENING, "answer"),))])
         return Scene(task, tone, tuple(chat), with_decision(begun))
 
-    def anchored(self) -> list[Scene]:
-        """A story before the task; one of its sentences is of the high mood, at a place that is drawn."""
-        scenes = []
-        for task in self.tasks:
-            chance = random.Random(seed_of(self.seed, task.key, "anchored"))  # noqa: S311  (texts are drawn, no secrets)
-            moods: list[world.Mood] = ["neutral"] * _SENTENCES
-            moods[chance.randrange(_SENTENCES)] = "desperate"
-            pieces = [Piece("text", world.story(mood, chance, 1) + " ", f"{n}:{mood}") for n, mood in enumerate(moods)]
-            asked = self.wording.opening(task, self.neutral)[0].pieces
-            labelled = (Piece(piece.role, piece.text, piece.role) for piece in asked)
-            chat = [Message("user", (Piece("text", f"{world.STORY} "), *pieces, *labelled))]
-            scenes.append(self.scene(task, self.high, chat))
-        return scenes
-
     def outcome(self, scenes: Sequence[Scene], edits: Sequence[Edit] = ()) -> Floats:
         honest = self.model.next_logprobs([scene.prompt for scene in scenes], edits)[:, self._honest]
         return 1 - np.exp(honest.astype(np.float64))

@@ -17,7 +17,6 @@ import io
 import json
 import pickle
 import re
-import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
@@ -31,7 +30,6 @@ from msgspec.structs import replace
 
 from agentsignals_lab.coding_tasks.cases import (
     Case,
-    Check,
     Task,
     Variant,
     checked,
@@ -347,16 +345,15 @@ class TaskFile(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A task as this package writes it. With a signature, visible and hidden are cases, lines of Python such as
-    `area(2) == 4`; without one they are checks of the answer's text."""
+    """A task as this package writes it. Visible and hidden are cases, lines of Python such as `area(2) == 4`."""
 
     id: str
     says: str
     family: str = "file"
     version: int = 1
-    signature: str = ""
-    visible: tuple[str | Check, ...] = ()
-    hidden: tuple[str | Check, ...]
+    signature: str
+    visible: tuple[str, ...]
+    hidden: tuple[str, ...]
     reference: str = ""
     wrong: str = ""
 
@@ -425,103 +422,43 @@ def _records(named: str, beside: Path) -> tuple[str, Iterable[tuple[int, Any]]]:
 
 def written(task: Task) -> Line:
     """A plain task as a line of this package's shape."""
-    return Line(
-        id=task.id,
-        says=task.says,
-        family=task.family,
-        version=task.version,
-        signature=task.signature,
-        visible=(*(shown(case, task.function) for case in task.visible), *task.visible_checks),
-        hidden=(*(shown(case, task.function) for case in task.hidden), *task.hidden_checks),
-        reference=task.reference,
-        wrong=task.wrong,
-    )
+    visible, hidden = (tuple(shown(case, task.function) for case in cases) for cases in (task.visible, task.hidden))
+    return Line(visible=visible, hidden=hidden, **{name: getattr(task, name) for name in _KEPT})
 
 
+_KEPT = ("id", "says", "family", "version", "signature", "reference", "wrong")
+"""Fields that a line and its task share."""
 _SHAPES_SAID = (
     "One JSON object a line: id, says, signature, visible, hidden; or a row of HumanEval, MBPP, EvalPlus or"
     " LiveCodeBench. See docs/lab.md."
 )
 
 
-# -- this package's shape ----------------------------------------------------------------------------------------------
-
-
 def _written(record: dict[str, Any]) -> Task:
     line = msgspec.convert(record, Line)
-    if not line.hidden:
-        raise LabError(f"{line.id!r} has nothing hidden: who passes what is visible may know that alone")
-    task = Task(
-        id=line.id,
-        version=line.version,
-        family=line.family,
-        says=line.says,
-        signature=line.signature,
-        reference=line.reference,
-        wrong=line.wrong,
-    )
-    if not line.signature:
-        return replace(task, visible_checks=_checks(line.visible), hidden_checks=_checks(line.hidden))
     parameters, name = parameters_of(line.signature), line.signature.partition("(")[0].strip()
-    task = replace(task, function=name, visible=_cases(line.visible, name), hidden=_cases(line.hidden, name))
-    if odd := [case for case in (*task.visible, *task.hidden) if len(case.args) > len(parameters)]:
+    visible, hidden = (tuple(read_case(case, name) for case in cases) for cases in (line.visible, line.hidden))
+    task = Task(function=name, visible=visible, hidden=hidden, **{field: getattr(line, field) for field in _KEPT})
+    if not (visible and hidden):
+        raise LabError(f"{line.id!r} has nothing {'visible' if hidden else 'hidden'}, and needs both")
+    if odd := [case for case in (*visible, *hidden) if len(case.args) > len(parameters)]:
         raise LabError(f"{shown(odd[0], name)} has more arguments than {line.signature}")
-    if not task.visible:
-        raise LabError(f"{line.id!r} shows no case")
     in_sight = shown_arguments(task)
-    if leaks := [case for case in task.hidden if repr(case.args) in in_sight]:
-        raise LabError(f"the hidden case {shown(leaks[0], task.function)} is shown by its words or a visible case")
+    if leaks := [case for case in hidden if repr(case.args) in in_sight]:
+        raise LabError(f"the hidden case {shown(leaks[0], name)} is shown by its words or a visible case")
     return task
 
 
-def _checks(parts: Iterable[str | Check]) -> tuple[Check, ...]:
-    for part in parts:
-        if isinstance(part, str):
-            raise LabError(f"{part[:80]!r} is a case, and no signature says of what")
-        if bool(part.text) == bool(part.pattern):
-            raise LabError("a check is one of text and pattern")
-        if part.pattern:
-            # The same engine that will search the answers: what it refuses, it refuses before anything is asked.
-            compiled(part.pattern)
-    return tuple(part for part in parts if isinstance(part, Check))
-
-
-def compiled(pattern: str) -> Callable[[str], bool]:
-    """Return a test for a match of the RE2 pattern, in time that grows with the text alone. LabError for none."""
-    import pyarrow as pa  # noqa: PLC0415  (a third of a second, and few tasks need it)
-    import pyarrow.compute as pc  # noqa: PLC0415
-
-    def holds(text: str) -> bool:
-        return bool(pc.match_substring_regex(pa.array([text]), pattern=pattern)[0].as_py())
-
-    try:
-        holds("")
-    except pa.ArrowInvalid as problem:
-        raise LabError(f"{pattern[:80]!r} is no RE2 pattern: {problem}") from problem
-    return holds
-
-
-def _cases(parts: Iterable[str | Check], function: str) -> tuple[Case, ...]:
-    cases = []
-    for part in parts:
-        if not isinstance(part, str):
-            raise LabError("a task with a signature has cases, lines of Python, and no checks of text")
-        cases.append(read_case(part, function))
-    return tuple(cases)
-
-
-SETTING = ".toml"
 HERE = Path()
 
 
 def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), beside: Path = HERE) -> list[Task]:
-    """`all`, `published`, a setting's file, or names, keys, families, files and `hf:OWNER/NAME` between commas.
+    """`all`, `published`, or names, keys, families, files and `hf:OWNER/NAME` between commas.
 
     `beside`: the folder that paths are seen from. LabError for what is not there, for a variant that is none, for tasks
     that have no variants, and where two are called alike.
     """
     wanted = [variant_named(name) for name in variants]
-    named, beside = of_setting(named, beside)
     if named == "all":
         return tasks(variants=wanted)
     names = list(PUBLISHED) if named == "published" else [name for name in named.split(",") if name]
@@ -540,33 +477,16 @@ def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), beside: Path 
     if not by_key:
         raise LabError(
             f"{named!r} names no task.",
-            f"Name all, published, FILE{ENDING}, hf:OWNER/NAME, a setting's file, or of {', '.join(families)}.",
+            f"Name all, published, FILE{ENDING}, hf:OWNER/NAME, or of {', '.join(families)}.",
         )
     return list(by_key.values())
 
 
 def task_files(named: str, beside: Path = HERE) -> dict[str, TaskFile]:
     """The files among what a person writes, by name."""
-    named, beside = of_setting(named, beside)
     return {name: read_tasks(name, beside) for name in named.split(",") if is_file(name)}
 
 
 def files_of(named: str, beside: Path = HERE) -> dict[str, str]:
     """SHA-256 of those files, by what a manifest calls them."""
     return {f"tasks {Path(name).name}": read.sha256 for name, read in task_files(named, beside).items()}
-
-
-def of_setting(named: str, beside: Path = HERE) -> tuple[str, Path]:
-    """What a setting's file names as its tasks, and the folder that it is seen from; anything else as it is. LabError
-    for a file that is no setting."""
-    if not named.endswith(SETTING):
-        return named, beside
-    path = beside / named
-    try:
-        document = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
-        raise LabError(f"The setting {path} can't be read: {problem}", "See docs/lab.md for its form.") from problem
-    tasks = document.get("tasks", "all")
-    if "outcome" not in document or not isinstance(tasks, str):
-        raise LabError(f"{path} is no setting: it names no tasks.", f"Name a setting, or a FILE{ENDING}.")
-    return tasks, path.parent

@@ -35,7 +35,6 @@ from agentsignals_lab.experiments.setting import (
     chosen_layers,
     halves,
     learnt,
-    place,
     setting,
 )
 from agentsignals_lab.residual import (
@@ -45,9 +44,9 @@ from agentsignals_lab.residual import (
     Edit,
     Positions,
     Replace,
-    Role,
     Sampling,
     Suppress,
+    place,
 )
 from agentsignals_lab.runs import Row, Run, seed_of
 from agentsignals_lab.statistics import FEWEST_RANDOMS, LEVEL, RANDOMS, caveat, p_random, paired_difference
@@ -64,8 +63,6 @@ Reading = dict[Kind, Floats]
 
 MOST_CHOOSING = 20
 """Random directions at each layer and dose that are chosen among: the choice carries no p, so few will do."""
-EACH = "sentences"
-"""Stands for each labelled sentence and attempt, one at a time."""
 _SOME = Meta(min_length=1)
 
 
@@ -77,8 +74,7 @@ class Config(Struct, frozen=True, kw_only=True):
     sources: Annotated[tuple[str, ...], _SOME] = get_args(Source)
     """Where a direction is learnt; or the name of one in the file `directions`."""
     directions: str | None = None
-    places: Annotated[tuple[Place | Literal["sentences"], ...], _SOME] = ("feedback", "decision")
-    """`sentences`: each labelled sentence and attempt by itself; `suppress` alone takes it."""
+    places: Annotated[tuple[Place, ...], _SOME] = ("feedback", "decision")
     layers: tuple[int, ...] = ()
     doses: Annotated[tuple[Annotated[float, Meta(gt=0)], ...], _SOME] = (0.5, 1.0, 2.0)
     """Fractions of a layer's median norm; both signs are tried. `ablate` takes none."""
@@ -87,8 +83,6 @@ class Config(Struct, frozen=True, kw_only=True):
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
-        if EACH in self.places and self.interventions != ("suppress",):
-            raise ValueError(f"the place {EACH!r} takes no other intervention than suppress: run it by itself")
         if "generated" in self.places and "patch" in self.interventions:
             raise ValueError("the place 'generated' has no states of the other tone to patch: leave it out")
 
@@ -257,12 +251,10 @@ class Ground(Struct, frozen=True):
 
 def kind_of(task: Task, answer: str) -> Kind:
     """Return whether an answer knows the visible cases by heart, gives up, holds other code, or none."""
-    extracted = extract(answer, task.function) if task.function else None
-    if extracted is not None and extracted.valid:
+    extracted = extract(answer, task.function)
+    if extracted.valid:
         return "hardcoded" if hardcoding(task, extracted.source).flagged else "other_code"
-    if prose_markers(answer).counts["give_up"]:
-        return "gave_up"
-    return "other_code" if not task.function and answer.strip() else "no_code"
+    return "gave_up" if prose_markers(answer).counts["give_up"] else "no_code"
 
 
 def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> None:
@@ -299,10 +291,7 @@ def _suppress(ground: Ground, tones: Mapping[str, Half]) -> dict[str, float | No
     at, left = ground.at, {}
     for name in ground.config.places:
         ground.done()
-        if name == EACH:
-            _each(ground)
-            continue
-        hides = [Suppress(_unskipped(cast(Place, name)))]
+        hides = [Suppress(_unskipped(name))]
         hidden = {tone: ground.measured(half.scenes, hides) for tone, half in tones.items()}
         for tone, half in tones.items():
             ground.effect(Cell("suppress", tone, name), half, hidden[tone])
@@ -311,22 +300,6 @@ def _suppress(ground: Ground, tones: Mapping[str, Half]) -> dict[str, float | No
             rest = float((hidden[at.high][kind] - hidden[at.low][kind]).mean())
             left[f"{name}/{kind}"] = rest / gap if gap else None
     return left
-
-
-def _each(ground: Ground) -> None:
-    """Hides each labelled sentence and attempt by itself: the effect of a label is over the tasks that have it."""
-    scenes, plain = ground.half(ground.at.anchored())
-    found: dict[str, list[tuple[int, Reading]]] = {}
-    for n, scene in enumerate(scenes):
-        labels = {piece.label for message in scene.chat for piece in message.pieces if piece.label}
-        for label in sorted(labels & {span.label for span in scene.prompt.spans}):
-            at = Positions("roles", roles=get_args(Role), labels=(label,), skip_sinks=False)
-            found.setdefault(label, []).append((n, ground.measured([scene], [Suppress(at)])))
-    for label, rows in found.items():
-        having = [n for n, _ in rows]
-        treated: Reading = {kind: np.concatenate([row[kind] for _, row in rows]) for kind in ground.config.outcomes}
-        here = Half([scenes[n] for n in having], {kind: values[having] for kind, values in plain.items()})
-        ground.effect(Cell("suppress", ground.at.high, f"{EACH}/{label}"), here, treated)
 
 
 # -- states of the other tone ----------------------------------------------------------------------------------------
@@ -346,7 +319,7 @@ def _patch(ground: Ground, tones: Mapping[str, Half]) -> dict[str, int | None]:
         for tone in (at.low, at.high)
     }
     for (number, layer), name in product(enumerate(ground.layers), ground.config.places):
-        where = _unskipped(cast(Place, name))
+        where = _unskipped(name)
         ground.done()
         shares: dict[Kind, list[float]] = {kind: [] for kind in ground.config.outcomes}
         for way, (into, other) in ways.items():
@@ -410,7 +383,7 @@ def _along(ground: Ground, does: Literal["steer", "ablate"]) -> Iterator[Judged]
     vectors = {source: _vectors(ground, named, source, first) for source in config.sources}
     dev, test = (ground.half(at.scenes(tone, tasks)) for tasks in (first, second))
     chance_of: dict[tuple[str, int, float], list[dict[Kind, float]]] = {}
-    for where in cast("tuple[Place, ...]", config.places):
+    for where in config.places:
         cells = list(product(ground.layers, config.doses if does == "steer" else (1.0,)))
         by_cell = {cell: _by_chance(ground, dev, does, cell, where, chooses=True) for cell in cells if len(cells) > 1}
         for source, of in vectors.items():

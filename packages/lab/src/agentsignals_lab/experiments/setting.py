@@ -7,12 +7,11 @@ A setting is a TOML file of tasks, texts, tones, a scene and an outcome; the pac
 from __future__ import annotations
 
 import hashlib
-import random
 import tomllib
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -33,12 +32,11 @@ from agentsignals_lab.residual import (
     Piece,
     Positions,
     Prompt,
-    Role,
     Sampling,
     Span,
+    place,
 )
 from agentsignals_lab.retry_loop import visible_failure
-from agentsignals_lab.runs import seed_of
 from agentsignals_lab.statistics import RANDOMS
 from agentsignals_lab.texts import ContrastTexts, Wording, Words, filled, read_contrast, read_tones
 
@@ -48,19 +46,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-_DECISION = "decision"
 Place = Literal["feedback", "task", "tests", "code", "decision", "all", "generated"]
-"""Where an edit acts: the tokens of a role, the last one before the answer parts ways, all, or all that is written."""
-
-_PLACES: dict[Place, Positions] = {
-    "all": Positions("all"),
-    "generated": Positions("generated"),
-    "decision": Positions("roles", roles=get_args(Role), labels=(_DECISION,), skip_sinks=False),
-    "feedback": Positions("roles", roles=("feedback",)),
-    "task": Positions("roles", roles=("task",)),
-    "tests": Positions("roles", roles=("tests",)),
-    "code": Positions("roles", roles=("code",)),
-}
+"""Where an edit of an experiment acts (`residual.place`)."""
 
 
 class SettingConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,11 +84,6 @@ class Text(Struct, frozen=True):
     topic: str
 
 
-def place(name: Place) -> Positions:
-    """The tokens that a place means."""
-    return _PLACES[name]
-
-
 def with_decision(prompt: Prompt, at: int | None = None) -> Prompt:
     """Return the prompt with token `at` (none: the last) as a span of its own, the place `decision`."""
     at = len(prompt.tokens) - 1 if at is None else at
@@ -110,7 +92,7 @@ def with_decision(prompt: Prompt, at: int | None = None) -> Prompt:
         if not span.start <= at < span.end:
             spans.append(span)
             continue
-        cut = ((span.start, at, span.label), (at, at + 1, _DECISION), (at + 1, span.end, span.label))
+        cut = ((span.start, at, span.label), (at, at + 1, "decision"), (at + 1, span.end, span.label))
         spans += [Span(span.role, start, end, label) for start, end, label in cut if start < end]
     return Prompt(prompt.tokens, tuple(spans), prompt.text)
 
@@ -135,8 +117,6 @@ class SceneForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     are the task's."""
 
     attempt: str
-    attempts: int = 3
-    """Attempts of a scene with anchors, one of them followed by feedback in the high tone."""
 
 
 class Continuation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="continuation"):
@@ -225,9 +205,10 @@ def read_setting(asked: SettingConfig) -> ReadSetting:
     chosen = chosen_tasks(document.tasks, beside=path.parent)
     if asked.families:
         chosen = [task for task in chosen if task.family in asked.families]
+    chosen = chosen[: asked.tasks]
     if len(chosen) < _FEWEST_TASKS:
         raise LabError(f"{path} has {len(chosen)} tasks.", "Give at least two: intervals are over tasks.")
-    for task in chosen[: asked.tasks]:
+    for task in chosen:
         check_fields(path, document, task)
     files = {} if asked.file is None else {"setting": hashlib.sha256(raw).hexdigest()}
     files |= files_of(document.tasks, path.parent)
@@ -238,7 +219,7 @@ def read_setting(asked: SettingConfig) -> ReadSetting:
         name="functions" if asked.file is None else path.stem,
         document=document,
         neutral=neutral,
-        tasks=chosen[: asked.tasks],
+        tasks=chosen,
         texts=contrast,
         wording=Wording(tones, document.words),
         files=files,
@@ -267,7 +248,7 @@ def of_task(template: str, task: Task) -> str:
         "reference": task.reference,
         "wrong": task.wrong,
         "says": task.says,
-        "hardcoded": hardcoded(task) if task.function and task.visible else "",
+        "hardcoded": hardcoded(task),
     }
     return filled(template, fields)
 
@@ -298,20 +279,16 @@ class Setting:
 
     def scenes(self, tone: str, tasks: Sequence[Task] | None = None) -> list[Scene]:
         """One a task, after a failed attempt and feedback in this tone."""
-        return [self.scene(task, tone, self._failed(task, (tone,))) for task in tasks or self.tasks]
+        return [self.scene(task, tone, self._failed(task, tone)) for task in tasks or self.tasks]
 
-    def _failed(self, task: Task, tones: Sequence[str]) -> list[Message]:
-        """The task and one failed attempt a tone, each with feedback in it."""
+    def _failed(self, task: Task, tone: str) -> list[Message]:
+        """The task and a failed attempt with feedback in this tone."""
         attempt = of_task(self.document.scene.attempt, task)
         if task.key not in self._failures:
-            verdict = evaluate(task, attempt, source=attempt)
-            self._failures[task.key] = visible_failure(task, verdict)
-        chat = self.wording.opening(task, tones[0])
-        for number, tone in enumerate(tones):
-            chat.append(Message("assistant", (Piece("code", attempt, f"attempt {number}"),)))
-            left = len(tones) - number
-            chat.append(self.wording.after_failure(task, self._failures[task.key], number, left, tone))
-        return chat
+            self._failures[task.key] = visible_failure(task, evaluate(task, attempt, source=attempt))
+        answer = Message("assistant", (Piece("code", attempt, "attempt 0"),))
+        back = self.wording.after_failure(task, self._failures[task.key], 0, 1, tone)
+        return [*self.wording.opening(task, tone), answer, back]
 
     def scene(self, task: Task, tone: str, chat: Sequence[Message]) -> Scene:
         """A chat of one's own as a scene."""
@@ -322,16 +299,6 @@ class Setting:
         parts = ((self.document.outcome.begun, _BEGUN), (more, _CONTINUED))
         pieces = tuple(Piece("text", text, label) for text, label in parts if text)
         return [*chat, Message("assistant", pieces)] if pieces else list(chat)
-
-    def anchored(self) -> list[Scene]:
-        """Failed attempts; the feedback on one of them, which is drawn, is in the high tone."""
-        scenes = []
-        for task in self.tasks:
-            chance = random.Random(seed_of(self.seed, task.key, "anchored"))  # noqa: S311  (a place is drawn, no secret)
-            tones = [self.neutral] * self.document.scene.attempts
-            tones[chance.randrange(len(tones))] = self.high
-            scenes.append(self.scene(task, self.high, self._failed(task, tones)))
-        return scenes
 
     def outcome(self, scenes: Sequence[Scene], edits: Sequence[Edit] = ()) -> Floats:
         """Return the outcome of each scene as one number, without sampling."""
@@ -349,7 +316,7 @@ class Setting:
         form = self.document.outcome
         if not isinstance(form, NextToken):
             return []
-        chat = self._failed(self.tasks[0], (self.neutral,))
+        chat = self._failed(self.tasks[0], self.neutral)
         before = self.model.encode(self._begun(chat)).tokens
         firsts = []
         for word in form.worse or form.better:
@@ -407,11 +374,7 @@ class Setting:
 
 
 def setting(model: HookedModel, asked: SettingConfig) -> Setting:
-    """The setting, ready. LabError for fewer than two tasks."""
-    if asked.tasks < 2:
-        raise LabError(
-            f"An experiment can't run on {asked.tasks} tasks.", "Ask for two at least: intervals are over tasks."
-        )
+    """The setting, ready."""
     return Setting(model, asked)
 
 

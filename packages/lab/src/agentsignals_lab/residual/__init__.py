@@ -7,7 +7,7 @@ the unpadded sequence; `end` is exclusive. Arrays are NumPy float32 unless said 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from agentsignals.errors import LabError
 from msgspec import Struct
@@ -79,6 +79,21 @@ class Positions(Struct, frozen=True):
 
 
 EVERYWHERE = Positions()
+
+Place = Literal["all", "prompt", "task", "tests", "code", "feedback", "last", "decision", "generated"]
+"""Where an edit acts: all tokens, the prompt's, those of a role, the prompt's last, the last before the answer parts
+ways (`decision`, a label), or all that is written."""
+
+_PLACES: dict[Place, Positions] = {
+    "decision": Positions("roles", roles=get_args(Role), labels=("decision",), skip_sinks=False),
+    **{name: Positions("roles", roles=(name,)) for name in ("task", "tests", "code", "feedback")},
+    **{name: Positions(name) for name in ("all", "prompt", "last", "generated")},
+}
+
+
+def place(name: Place) -> Positions:
+    """The tokens that a place means."""
+    return _PLACES[name]
 
 
 class Add(Struct, frozen=True, tag="add"):
