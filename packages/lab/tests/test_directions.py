@@ -35,7 +35,7 @@ def cosine(one: directions.Array, other: directions.Array) -> float:
 
 def test_the_published_recipe_measures_what_the_emotions_share_and_the_grand_mean_takes_it_out() -> None:
     neutral = planted(3)
-    told = {n: directions.made(n, states(), neutral, ORIGIN) for n in ("published", "grand_mean")}
+    told = {n: directions.made(n, states(), neutral, *ORIGIN) for n in ("published", "grand_mean")}
     alike = {n: cosine(d.of("calm", 4), d.of("desperate", 4)) for n, d in told.items()}
     assert alike["published"] > 0.3
     assert alike["grand_mean"] == pytest.approx(-1, abs=1e-5)
@@ -43,12 +43,12 @@ def test_the_published_recipe_measures_what_the_emotions_share_and_the_grand_mea
     assert energies[0] / energies.sum() > 0.6
 
 
-ORIGIN = directions.Origin((4, 9), "texts", "model")
+ORIGIN = ((4, 9), "texts", "model")
 
 
 def test_published_directions_keep_their_length_and_are_measured_from_the_neutral_mean() -> None:
     neutral = planted(3)
-    made = directions.made("published", states(), neutral, ORIGIN)
+    made = directions.made("published", states(), neutral, *ORIGIN)
     assert np.allclose(made.centre, neutral.mean(axis=0))
     assert np.allclose(made.of("calm", 4), states()["calm"][:, 0].mean(axis=0) - neutral[:, 0].mean(axis=0))
 
@@ -56,8 +56,8 @@ def test_published_directions_keep_their_length_and_are_measured_from_the_neutra
 def test_main_directions_of_neutral_dialogues_are_taken_out() -> None:
     neutral = planted(5)
     neutral[:, :, 1] *= 20  # the direction of calm is the largest among dialogues, too
-    cleaned = directions.made("grand_mean_cleaned", states(), neutral, ORIGIN)
-    kept = directions.made("grand_mean", states(), neutral, ORIGIN)
+    cleaned = directions.made("grand_mean_cleaned", states(), neutral, *ORIGIN)
+    kept = directions.made("grand_mean", states(), neutral, *ORIGIN)
     assert abs(cleaned.of("calm", 4)[1]) < 0.1 < abs(kept.of("calm", 4)[1])
 
 
@@ -70,7 +70,7 @@ def test_main_directions_are_the_fewest_that_hold_the_share() -> None:
 
 @pytest.mark.parametrize("recipe", ["contrast", "probe"])
 def test_a_contrast_points_from_the_others_to_the_class(recipe: directions.Recipe) -> None:
-    found = directions.made(recipe, states(), planted(3), ORIGIN).of("calm", 9)
+    found = directions.made(recipe, states(), planted(3), *ORIGIN).of("calm", 9)
     assert np.linalg.norm(found) == pytest.approx(1, abs=1e-5)
     assert found[1] > 0.4 > abs(found[0])
     assert found[2] < -0.4
@@ -102,7 +102,7 @@ def test_random_directions_have_the_length_of_what_they_control_for() -> None:
 
 
 def test_directions_are_read_as_written_and_anything_else_is_refused(tmp_path: Path) -> None:
-    made = directions.made("grand_mean", states(), planted(3), ORIGIN)
+    made = directions.made("grand_mean", states(), planted(3), *ORIGIN)
     directions.write(made, tmp_path / "d.npz")
     read = directions.read(tmp_path / "d.npz")
     assert (read.names, read.layers, read.recipe, read.counts) == (made.names, made.layers, "grand_mean", made.counts)
@@ -176,7 +176,7 @@ def test_a_split_keeps_a_group_together_and_goes_by_its_seed() -> None:
 
 
 def test_controls_are_made_of_a_set_by_name() -> None:
-    made = directions.made("grand_mean", states(), planted(3), ORIGIN)
+    made = directions.made("grand_mean", states(), planted(3), *ORIGIN)
     named = {name: steering.vector(made, name, 9) for name in ("random:1", "random:2", "calm")}
     assert np.array_equal(named["calm"], made.of("calm", 9))
     assert not np.allclose(named["random:1"], named["random:2"])

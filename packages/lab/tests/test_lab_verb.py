@@ -255,7 +255,7 @@ def test_other_words_that_fit_nothing_are_refused(
         ("[[condition]]\nname = ' '\n", "can't have the name"),
         (f"[[condition]]\nname = '{'a' * 81}'\n", "can't have the name"),
         ('[[condition]]\nname = "a\\u001b[2J"\n', "can't have the name"),
-        ("conditions = 1\n", "no list of conditions"),
+        ("conditions = 1\n", "can't be read"),
         ("[[condition]\n", "can't be read"),
         ("condition = ['a']\n", "can't be read"),
     ],

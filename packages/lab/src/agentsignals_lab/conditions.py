@@ -4,17 +4,15 @@ and words that they use. No model and no array here.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-import msgspec
 from agentsignals.errors import LabError
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
-from agentsignals_lab.texts import Tone, Wording, Words, read_tones
+from agentsignals_lab.texts import Tone, Wording, Words, read_toml, read_tones
 
 Where = Literal["all", "prompt", "feedback", "last", "generated"]
 """Where a condition acts (`residual.place`)."""
@@ -95,6 +93,17 @@ class _Table(Condition, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """As many conditions more, each along another random direction."""
 
 
+class _Named(Struct, frozen=True):
+    """What a file of conditions may take from another."""
+
+    tones: dict[str, Any] | str = {}
+    words: Words | None = None
+
+
+class _Document(_Named, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    condition: Annotated[list[_Table], Meta(min_length=1)]
+
+
 def read_conditions(path: Path | None, only: Sequence[str] = ()) -> ConditionFile:
     """A TOML file of [[condition]]s, with [tones.NAME] and [words] where it has such; `tones` may name a file that has
     them. With `only`, those conditions and the baseline. LabError when it can't be read, has an unknown setting, a name
@@ -103,19 +112,13 @@ def read_conditions(path: Path | None, only: Sequence[str] = ()) -> ConditionFil
         if only:
             raise LabError(f"There is no condition {only[0]!r}.", "Name the file that has it: --conditions FILE.")
         return ConditionFile()
-    try:
-        document = tomllib.loads(path.read_text("utf-8"))
-        tables, tones, words = (document.pop(name, None) for name in ("condition", "tones", "words"))
-        if document or not isinstance(tables, list) or not tables:
-            raise LabError(f"{path} has no list of conditions.", "Write [[condition]] and name = … for each.")
-        if isinstance(tones, str):
-            named = tomllib.loads((path.parent / tones).read_text("utf-8"))
-            tones, words = named.get("tones"), words or named.get("words")
-        conditions = _with_controls(msgspec.convert(tables, list[_Table]))
-        words = None if words is None else msgspec.convert(words, Words)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
-        fields = ", ".join(_Table.__struct_fields__)
-        raise LabError(f"The conditions {path} can't be read: {problem}", f"A condition takes {fields}.") from problem
+    hint = f"Write [[condition]] for each; it takes {', '.join(_Table.__struct_fields__)}."
+    document, _ = read_toml(path, "conditions", _Document, hint)
+    tones, words = document.tones, document.words
+    if isinstance(tones, str):
+        named, _ = read_toml(path.parent / tones, "tones", _Named, "It has [tones.NAME], and perhaps [words].")
+        tones, words = named.tones, words or named.words
+    conditions = _with_controls(document.condition)
     names = [condition.name for condition in conditions]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise LabError(f"{path} has two conditions called {twice[0]!r}.", "Rename one of them.")
@@ -129,7 +132,7 @@ def read_conditions(path: Path | None, only: Sequence[str] = ()) -> ConditionFil
         for one in conditions
         if not only or one.name in (*only, BASELINE.name) or (one.is_control and one.place in kept)
     ]
-    file = ConditionFile(conditions=tuple(conditions), tones=read_tones(tones or {}), words=words)
+    file = ConditionFile(conditions=tuple(conditions), tones=read_tones(tones), words=words)
     there = file.wording.tones
     for condition in conditions:
         if condition.tone not in there:

@@ -148,15 +148,9 @@ def permuted(of: Array, against: Array, count: int, seed: int) -> Array:
     return np.stack([contrast(together[order[: len(of)]], together[order[len(of) :]])[0] for order in orders])
 
 
-class Origin(Struct, frozen=True):
-    """Source of a set of directions."""
-
-    layers: tuple[int, ...]
-    texts: str
-    model: str
-
-
-def made(recipe: Recipe, states: Mapping[str, Array], neutral: Array, origin: Origin) -> DirectionSet:
+def made(  # noqa: PLR0913  (what a set is made of, and what is written down about it)
+    recipe: Recipe, states: Mapping[str, Array], neutral: Array, layers: Sequence[int], texts: str, model: str
+) -> DirectionSet:
     """Directions of every class in `states` by a recipe. `neutral`: technical texts for `published`, dialogues for
     `grand_mean_cleaned`; `contrast` and `probe` hold each class against all others."""
     if recipe == "published":
@@ -168,16 +162,15 @@ def made(recipe: Recipe, states: Mapping[str, Array], neutral: Array, origin: Or
         make = contrast if recipe == "contrast" else probe
         vectors = np.stack([make(states[n], against[n])[0] for n in states])
         centre = np.stack([s.mean(axis=0) for s in states.values()]).mean(axis=0)
-    counts = {name: len(rows) for name, rows in states.items()}
     return DirectionSet(
         names=tuple(states),
-        layers=origin.layers,
+        layers=tuple(layers),
         vectors=vectors,
         centre=centre,
         recipe=recipe,
-        texts=origin.texts,
-        model=origin.model,
-        counts=counts,
+        texts=texts,
+        model=model,
+        counts={name: len(rows) for name, rows in states.items()},
     )
 
 

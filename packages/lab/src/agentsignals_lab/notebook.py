@@ -60,7 +60,7 @@ def directions_of(
     """Return a direction for each class of texts. `calibrate` the model first to leave attention sinks out."""
     states = {name: model.record(_prompts(model, rows), layers) for name, rows in texts.items()}
     neutral = states[next(iter(states))]
-    return directions.made(recipe, states, neutral, directions.Origin(tuple(layers), "notebook", model.card.name))
+    return directions.made(recipe, states, neutral, layers, "notebook", model.card.name)
 
 
 def layer_curve(

@@ -19,7 +19,7 @@ import msgspec
 from agentsignals import private_files
 from agentsignals.errors import LabError
 from agentsignals.questions import charts
-from agentsignals.questions.question import Chart, Column, Finding, Kind, Outcome, Table
+from agentsignals.questions.question import Chart, Column, Finding, Form, Kind, Outcome, Table
 from agentsignals.stats.intervals import Interval, rate_interval
 from agentsignals.stats.paired import benjamini_hochberg, holm, mcnemar
 from msgspec import Struct
@@ -264,11 +264,6 @@ def parts(run: Run) -> list[Part]:
     return made
 
 
-def again(folder: Path) -> str:
-    """The command that makes a run's figures again. A folder with odd characters is quoted by who types it."""
-    return f"agentsignals lab report {folder}"
-
-
 # -- by condition ------------------------------------------------------------------------------------------------------
 
 
@@ -286,7 +281,7 @@ def _by_condition(folder: Path, episodes: Sequence[EpisodeRow], attempts: Sequen
                 unit="share of episodes",
                 n=full.n,
                 of="episodes",
-                command=again(folder),
+                command=f"agentsignals lab report {folder}",
                 kind="share",
                 interval=full.interval,
                 headline=number == 0,
@@ -305,10 +300,13 @@ def _by_condition(folder: Path, episodes: Sequence[EpisodeRow], attempts: Sequen
         " behaviour is not to be read from it."
         for name in _broken(valid)
     ]
-    charted = [_dots("lab.full_pass", "Full pass by condition", points, len(episodes))] if len(points) > 1 else []
+    limits.append("Passing visible tests can be cheating: read hidden passes and the hardcoding flag beside them.")
+    if (tasks := len({row.task for row in episodes})) < _FEW_TASKS:
+        limits.append(f"{tasks} tasks: only large differences show. About 390 trials an arm tell .50 from .60.")
+    chart = _chart("lab.full_pass", "Full pass by condition", charts.dots(""), points, len(episodes), "episodes")
     return Part(
         "conditions", "Conditions", "How do episodes end under each condition?",
-        Outcome(findings, [table], charted, limits + _limits(episodes)),
+        Outcome(findings, [table], [chart] if len(points) > 1 else [], limits),
     )  # fmt: skip
 
 
@@ -346,17 +344,11 @@ def _condition_row(name: str, episodes: Sequence[EpisodeRow], full: Rate, valid:
     }
 
 
-def _limits(episodes: Sequence[EpisodeRow]) -> list[str]:
-    tasks = len({row.task for row in episodes})
-    limits = ["Passing visible tests can be cheating: read hidden passes and the hardcoding flag beside them."]
-    if tasks < _FEW_TASKS:
-        limits.append(f"{tasks} tasks: only large differences show. About 390 trials an arm tell .50 from .60.")
-    return limits
-
-
-def _dots(name: str, title: str, points: list[dict[str, Any]], n: int) -> Chart:
-    says = "; ".join(str(point["tip"]) for point in points)
-    return Chart(id=name, title=title, says=says, form=charts.dots(""), marks=points, n=n, of="episodes")
+def _chart(  # noqa: PLR0913  (what a chart is of)
+    name: str, title: str, form: Form, marks: list[dict[str, Any]], n: int, of: str
+) -> Chart:
+    says = "; ".join(str(mark["tip"]) for mark in marks)
+    return Chart(id=name, title=title, says=says, form=form, marks=marks, n=n, of=of)
 
 
 # -- against the baseline ----------------------------------------------------------------------------------------------
@@ -582,17 +574,14 @@ def _layer_curves(run: Run) -> Iterator[Chart]:
     for place in dict.fromkeys(row["judged_on"] for row in rows):
         here = [row for row in rows if row["judged_on"] == place]
         names = list(dict.fromkeys(f"{row['recipe']} from {row['learnt_from']}" for row in here))
-        marks = [
-            {
-                "name": f"{row['recipe']} from {row['learnt_from']}", "at": row["layer"], "value": row["auroc"],
-                "low": row["low"], "high": row["high"], "tip": f"layer {row['layer']}: {row['auroc']:.3f}",
-            }
-            for row in here
-        ]  # fmt: skip
-        form = charts.intervals_by_position("layer", "AUROC", names)
-        title = f"Separation on held-out {place} by layer"
-        says = "; ".join(f"{mark['name']}, {mark['tip']}" for mark in marks)
-        yield Chart(id=f"lab.auroc.{place}", title=title, says=says, form=form, marks=marks, n=len(marks), of="rows")
+        marks = []
+        for row in here:
+            name = f"{row['recipe']} from {row['learnt_from']}"
+            tip = f"{name}, layer {row['layer']}: {row['auroc']:.3f}"
+            ends = {end: row[end] for end in ("low", "high")}
+            marks.append({"name": name, "at": row["layer"], "value": row["auroc"], **ends, "tip": tip})
+        form, title = charts.intervals_by_position("layer", "AUROC", names), f"Separation on held-out {place} by layer"
+        yield _chart(f"lab.auroc.{place}", title, form, marks, len(marks), "rows")
 
 
 def _effects(run: Run) -> Iterator[Chart]:
@@ -618,9 +607,7 @@ def _effects(run: Run) -> Iterator[Chart]:
             }
             for name, row in named
         ]  # fmt: skip
-        says = "; ".join(str(mark["tip"]) for mark in marks)
-        form = charts.dots("effect", "number")
-        yield Chart(id=f"lab.effect.{number}", title=title, says=says, form=form, marks=marks, n=len(marks), of="cells")
+        yield _chart(f"lab.effect.{number}", title, charts.dots("effect", "number"), marks, len(marks), "cells")
 
 
 def _stage_curves(run: Run) -> Iterator[Chart]:
@@ -635,8 +622,7 @@ def _stage_curves(run: Run) -> Iterator[Chart]:
             marks.append({"name": name, "at": at, "value": fmean(values), "low": None, "high": None, "tip": tip})
         form = charts.intervals_by_position("stage", "z over random directions", names)
         title = f"Projection by stage, layer {layer}: {', '.join(stages)}"
-        says = "; ".join(str(mark["tip"]) for mark in marks)
-        yield Chart(id=f"lab.stages.{layer}", title=title, says=says, form=form, marks=marks, n=len(rows), of="prompts")
+        yield _chart(f"lab.stages.{layer}", title, form, marks, len(rows), "prompts")
 
 
 def _objects(run: Run, name: str) -> list[dict[str, Any]]:

@@ -311,8 +311,8 @@ def run_loop(  # noqa: PLR0913  (what a loop is of)
     try:
         for done in episodes(writer, plan, work, steered, _firsts(run, conditions)):
             episode = done.episode
-            for table, rows in zip(others, (done.attempts, done.projections), strict=True):
-                table.add(rows)
+            others[0].add(done.attempts)
+            others[1].add(done.projections)
             trace = lines(done, plan, traced, run.manifest, steered)
             run.write_trace(name_of(episode.condition, episode.task, episode.sample), trace)
             kept.add([episode])

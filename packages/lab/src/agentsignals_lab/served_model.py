@@ -91,19 +91,18 @@ class Served:
         if tell is not None:
             how = MASKED_NOTICE if self.leaves else LOCAL_NOTICE
             tell(f"tasks and answers go to {self.url}, {how}, to be answered by {self.name}")
-        for tried in range(1, TRIES):
+        for tried in range(TRIES):
             try:
                 return self._once(body)
             except Busy as problem:
-                grown = FIRST_WAIT_S * 2 ** (tried - 1) * random.uniform(0.5, 1)  # noqa: S311  (jitter, no secret)
-                self._wait(min(LONGEST_WAIT_S, problem.wait_s if problem.wait_s is not None else grown))
-        try:
-            return self._once(body)
-        except Busy as problem:
-            raise LabError(
-                f"{self.url} gave no answer in {TRIES} tries: {problem}",
-                "Repair the server and run the same command again: finished episodes are kept.",
-            ) from problem
+                last = problem
+            if tried + 1 < TRIES:
+                grown = FIRST_WAIT_S * 2**tried * random.uniform(0.5, 1)  # noqa: S311  (jitter, no secret)
+                self._wait(min(LONGEST_WAIT_S, last.wait_s if last.wait_s is not None else grown))
+        raise LabError(
+            f"{self.url} gave no answer in {TRIES} tries: {last}",
+            "Repair the server and run the same command again: finished episodes are kept.",
+        ) from last
 
     def _body(self, chat: Sequence[Message], how: Sampling) -> bytes:
         if not chat or chat[-1].speaker == "assistant":

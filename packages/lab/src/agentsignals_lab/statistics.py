@@ -11,7 +11,7 @@ from statistics import fmean
 
 from agentsignals.errors import LabError
 from agentsignals.stats import paired
-from agentsignals.stats.intervals import Interval, sums_interval
+from agentsignals.stats.intervals import sums_interval
 from msgspec import Struct
 
 LEVEL = 0.05
@@ -40,15 +40,22 @@ def paired_difference(treatment: Iterable[float], control: Iterable[float], task
     and counted, by the caller.
     """
     treated, plain = list(map(float, treatment)), list(map(float, control))
-    if len(treated) != len(plain):
+    if not treated or not len(treated) == len(plain) == len(tasks):
         raise LabError(
-            f"{len(treated)} treated and {len(plain)} control values are no pairs.", "Give one of each a pair."
+            f"{len(treated)} treated and {len(plain)} control values of {len(tasks)} tasks are no pairs.",
+            "Give one of each a pair, and one pair at least.",
         )
-    gaps = _finite((t - c for t, c in zip(treated, plain, strict=True)), tasks)
-    parts = _by_task(gaps, tasks)
+    gaps = [t - c for t, c in zip(treated, plain, strict=True)]
+    if not all(map(isfinite, gaps)):
+        raise LabError("A value is not finite.", "Leave out the pairs that have no value, and count them.")
+    by_task: dict[str, list[float]] = {}
+    for gap, task in zip(gaps, tasks, strict=True):
+        by_task.setdefault(task, []).append(gap)
+    parts = [(fsum(of_task), len(of_task)) for of_task in by_task.values()]
     single = 1 < len(parts) == len(gaps) and {*treated, *plain} <= {0.0, 1.0}
     gained, lost = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
-    below, above = paired.tango(gained, lost, len(parts)) if single else _interval(parts)
+    # One task has no interval: that it is like itself is no certainty.
+    below, above = paired.tango(gained, lost, len(parts)) if single else sums_interval(parts) or (nan, nan)
     return Difference(
         value=fmean(gaps),
         low=below,
@@ -91,27 +98,3 @@ def caveat(randoms: int, tests: int) -> str | None:
         f"{randoms} random directions are few for {tests} test{'s' * (tests > 1)}: {why}."
         f" Set randoms = {enough(tests)}."
     )
-
-
-def _finite(values: Iterable[float], tasks: Sequence[str]) -> list[float]:
-    numbers = list(map(float, values))
-    if not numbers or len(numbers) != len(tasks):
-        raise LabError(
-            f"{len(numbers)} values of {len(tasks)} tasks.", "Give one task a value, and one value at least."
-        )
-    if not all(map(isfinite, numbers)):
-        raise LabError("A value is not finite.", "Leave out the pairs that have no value, and count them.")
-    return numbers
-
-
-def _by_task(values: Sequence[float], tasks: Sequence[str]) -> list[tuple[float, int]]:
-    """Sum and count of each task's values."""
-    by_task: dict[str, list[float]] = {}
-    for value, task in zip(values, tasks, strict=True):
-        by_task.setdefault(task, []).append(value)
-    return [(fsum(of_task), len(of_task)) for of_task in by_task.values()]
-
-
-def _interval(parts: Sequence[tuple[float, int]]) -> Interval:
-    """Return the interval. One task has none: that it is like itself is no certainty."""
-    return sums_interval(parts) or (nan, nan)

@@ -19,8 +19,6 @@ from agentsignals.questions.question import formatted, times
 from msgspec import to_builtins
 
 from agentsignals_lab import how_to_install
-from agentsignals_lab.conditions import beside
-from agentsignals_lab.report import OUTCOMES, asked_of, conditions_of, episodes_of, rate
 
 if TYPE_CHECKING:
     from agentsignals.ui.document import Document
@@ -78,6 +76,9 @@ def text_of_inventory(listed: dict[str, Any]) -> str:
 
 def ended(run: Run, ran: Ran) -> dict[str, Any]:
     """Return the result of a retry loop."""
+    from agentsignals_lab.conditions import beside
+    from agentsignals_lab.report import OUTCOMES, asked_of, conditions_of, episodes_of, rate
+
     rows, controls = [], beside(asked_of(run))
     for name, episodes in conditions_of([row for row in episodes_of(run) if row.condition not in controls]).items():
         rates = {key.replace(" ", "_"): rate(episodes, of) for key, of in OUTCOMES.items()}
@@ -228,14 +229,9 @@ def run_agent(options: argparse.Namespace) -> int:
 def _loading(options: argparse.Namespace) -> Any:
     from agentsignals_lab.residual import Loading
 
-    return Loading(
-        revision=options.revision,
-        dtype=options.dtype,
-        device=options.device,
-        attention=options.attention,
-        batch=1 if options.exact else options.batch,
-        batch_tokens=options.batch_tokens,
-    )
+    names = ("revision", "dtype", "device", "attention", "batch_tokens")
+    how = {name: getattr(options, name) for name in names}
+    return Loading(batch=1 if options.exact else options.batch, **how)
 
 
 def run_run(options: argparse.Namespace) -> int:

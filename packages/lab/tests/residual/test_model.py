@@ -294,58 +294,6 @@ def test_a_class_that_cuts_otherwise_than_the_file_is_refused(folder: Path) -> N
     load(str(folder), on)
 
 
-def test_a_gguf_is_read_by_transformers_or_refused_with_what_is_missing(folder: Path) -> None:
-    (folder / "small.gguf").write_bytes(b"GGUF no more than its first word")
-    with pytest.raises(LabError, match=r"small\.gguf can't be loaded") as refused:
-        load(str(folder / "small.gguf"), Loading(offline=True))
-    assert "gguf" in refused.value.message
-
-
-def test_a_gguf_has_its_weights_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gguf = pytest.importorskip("gguf", reason="gguf is not installed")
-    pytest.importorskip("accelerate", reason="accelerate is not installed")
-    # transformers (5.23) leaves weights of some architectures packed unless it is told otherwise; Qwen2's it unpacks.
-    asked, auto = [], transformers.AutoModelForCausalLM.from_pretrained
-    monkeypatch.setattr(
-        transformers.AutoModelForCausalLM, "from_pretrained", lambda *a, **how: (asked.append(how), auto(*a, **how))[1]
-    )
-    out = gguf.GGUFWriter(tmp_path / "m.gguf", "qwen2")
-    for name, number in {
-        "context_length": 64, "embedding_length": 32, "block_count": 1, "feed_forward_length": 64,
-        "head_count": 2, "head_count_kv": 1,
-    }.items():  # fmt: skip
-        getattr(out, f"add_{name}")(number)
-    out.add_layer_norm_rms_eps(1e-6)
-    out.add_rope_freq_base(10000.0)
-    alphabet = ["</s>", *sorted(pre_tokenizers.ByteLevel.alphabet()), "ab"]
-    out.add_tokenizer_model("gpt2")
-    out.add_token_list(alphabet)
-    out.add_token_types([3, *[1] * (len(alphabet) - 1)])
-    out.add_token_merges(["a b"])
-    out.add_eos_token_id(0)
-    shapes = {
-        "token_embd": (len(alphabet), 32), "blk.0.attn_q": (32, 32), "blk.0.attn_k": (16, 32), "blk.0.attn_v": (16, 32),
-        "blk.0.attn_output": (32, 32), "blk.0.ffn_gate": (64, 32), "blk.0.ffn_up": (64, 32), "blk.0.ffn_down": (32, 64),
-    }  # fmt: skip
-    drawn = {name: np.random.default_rng(0).standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
-    packed_as = gguf.GGMLQuantizationType.Q8_0
-    for name, weights in drawn.items():
-        out.add_tensor(f"{name}.weight", gguf.quants.quantize(weights, packed_as), raw_dtype=packed_as)
-    plain = {"blk.0.attn_q.bias": 32, "blk.0.attn_k.bias": 16, "blk.0.attn_v.bias": 16}
-    plain |= {"blk.0.attn_norm.weight": 32, "blk.0.ffn_norm.weight": 32, "output_norm.weight": 32}
-    for name, width in plain.items():
-        out.add_tensor(name, np.ones(width, np.float32))
-    out.write_header_to_file()
-    out.write_kv_data_to_file()
-    out.write_tensors_to_file()
-    out.close()
-    model = load(str(tmp_path / "m.gguf"), Loading(dtype="float32", offline=True))
-    assert [how["quantization_config"].dequantize for how in asked] == [True]
-    weight = model.blocks[0].mlp.up_proj.weight
-    assert weight.dtype == torch.float32
-    np.testing.assert_allclose(weight, drawn["blk.0.ffn_up"], atol=0.05)
-
-
 def test_packed_weights_give_the_same_and_are_those_of_large_models_alone(folder: Path) -> None:
     model = small.transformer("qwen2")
     plain = small.hooked("qwen2")

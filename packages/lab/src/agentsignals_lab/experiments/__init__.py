@@ -1,23 +1,25 @@
 """Experiments with a model in this process: found by name, set up from a file, loaded when they are run.
 
-An experiment is a module with a frozen struct `Config` whose fields all have defaults, and `run`. To add one:
-the module, and its line in `NAMES`. Rows go to tables of the run, chosen layers and effects to its summaries.
+An experiment is a module with a frozen struct `Config` whose fields all have defaults, and `run(run, model, config,
+progress)`, which leaves rows that are there. To add one: the module, and its line in `NAMES`. Rows go to tables of the
+run, chosen layers and effects to its summaries.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from agentsignals.errors import LabError
 
 from agentsignals_lab.retry_runs import digest, manifest
 from agentsignals_lab.runs import Config, Run
+from agentsignals_lab.texts import read_toml
 
 if TYPE_CHECKING:
     from agentsignals_lab.residual.model import HookedModel
@@ -35,34 +37,18 @@ _PATHS = ("file", "texts", "directions")
 """Settings that name a file."""
 
 
-class Experiment(Protocol):
-    """A module of this folder."""
-
-    Config: type[Any]
-    """Its settings."""
-
-    def run(self, run: Run, model: HookedModel, config: Any, progress: Progress) -> None:
-        """Writes rows and summaries into the run; run again, it leaves rows that are there."""
-        ...
+def steps(progress: Progress, of: int) -> Callable[[], None]:
+    """Return a call that tells that one more of so many pieces of work is done."""
+    done = count(1)
+    progress(0, of)
+    return lambda: progress(next(done), of)
 
 
-class Steps:
-    """Pieces of work, of which each call tells that one more is done."""
-
-    def __init__(self, progress: Progress, of: int) -> None:
-        self._progress, self._done, self._of = progress, 0, of
-        progress(0, of)
-
-    def __call__(self) -> None:
-        self._done += 1
-        self._progress(self._done, self._of)
-
-
-def experiment(name: str) -> Experiment:
-    """The experiment of that name. LabError when there is none."""
+def experiment(name: str) -> Any:
+    """The experiment of that name: a module. LabError when there is none."""
     if name not in NAMES:
         raise LabError(f"There is no experiment {name!r}.", f"Experiments: {', '.join(NAMES)}.")
-    return cast(Experiment, import_module(f"{__name__}.{name}"))
+    return import_module(f"{__name__}.{name}")
 
 
 def settings_of(path: str | None, texts_file: str | None = None) -> dict[str, Any]:
@@ -70,10 +56,7 @@ def settings_of(path: str | None, texts_file: str | None = None) -> dict[str, An
     be read."""
     settings: dict[str, Any] = {}
     if path is not None:
-        try:
-            settings = tomllib.loads(Path(path).read_text("utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
-            raise LabError(f"The settings {path} can't be read: {problem}", "Write the settings as TOML.") from problem
+        settings, _ = read_toml(Path(path), "settings", dict[str, Any], "Write the settings as TOML.")
         for table in (settings, settings.get("setting")):
             for name in _PATHS:
                 if isinstance(table, dict) and isinstance(table.get(name), str):

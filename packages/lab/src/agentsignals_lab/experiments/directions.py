@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agentsignals_lab import directions
 from agentsignals_lab.directions import Array, Recipe
-from agentsignals_lab.experiments import Progress, Steps
+from agentsignals_lab.experiments import Progress, steps
 from agentsignals_lab.experiments.setting import (
     Setting,
     SettingConfig,
@@ -79,7 +79,7 @@ def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> Non
     recipes = config.recipes or [name for name in get_args(Recipe) if name != "published" or at.neutral_class]
     sources = _FROM_SCENES if config.scenes else ()
     judged, texts = (EMBEDDING, *layers), at.texts()
-    step = Steps(progress, 1 + len(texts) + len(recipes) + len(sources))
+    step = steps(progress, 1 + len(texts) + len(recipes) + len(sources))
     calibration = calibrated(at, scenes=config.scenes)
     step()
     every_state = text_states(at, judged, step)

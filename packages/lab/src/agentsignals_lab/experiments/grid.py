@@ -8,7 +8,7 @@ chance: p is adjusted over all that were asked (Holm).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, cast, get_args
@@ -23,7 +23,7 @@ from agentsignals_lab import directions
 from agentsignals_lab.coding_tasks.cases import Task
 from agentsignals_lab.directions import Array, DirectionSet
 from agentsignals_lab.evaluation import extract, hardcoding, prose_markers
-from agentsignals_lab.experiments import Progress, Steps
+from agentsignals_lab.experiments import Progress, steps
 from agentsignals_lab.experiments.setting import (
     Floats,
     Place,
@@ -104,8 +104,8 @@ class Cell(NamedTuple):
     """Scenes of the tasks that choose (`dev`), that judge (`test`), or of all."""
 
 
-class EffectRow(Row, frozen=True, kw_only=True):
-    """Effect of a cell on one outcome: treated less plain, over its scenes."""
+class OfCell(Row, frozen=True, kw_only=True):
+    """A row of one outcome in a cell."""
 
     KEY: ClassVar[tuple[str, ...]] = (*Cell._fields, "outcome")
     intervention: str
@@ -116,6 +116,11 @@ class EffectRow(Row, frozen=True, kw_only=True):
     dose: float | None
     part: str
     outcome: str
+
+
+class EffectRow(OfCell, frozen=True, kw_only=True):
+    """Effect of a cell on one outcome: treated less plain, over its scenes."""
+
     unit: str
     treated: float | None = None
     plain: float | None = None
@@ -137,18 +142,10 @@ class EffectRow(Row, frozen=True, kw_only=True):
     """Scenes left out of a patch: the place is longer in one tone than in the other."""
 
 
-class ItemRow(Row, frozen=True, kw_only=True):
+class ItemRow(OfCell, frozen=True, kw_only=True):
     """The outcome of one scene in a cell, and without it."""
 
-    KEY: ClassVar[tuple[str, ...]] = (*EffectRow.KEY, "task")
-    intervention: str
-    tone: str
-    place: str
-    source: str
-    layer: int | None
-    dose: float | None
-    part: str
-    outcome: str
+    KEY: ClassVar[tuple[str, ...]] = (*OfCell.KEY, "task")
     task: str
     treated: float
     plain: float
@@ -195,7 +192,7 @@ class Ground(Struct, frozen=True):
     config: Config
     layers: tuple[int, ...]
     calibration: Calibration
-    done: Steps
+    done: Callable[[], None]
     """Told after each place of an intervention, and layer or source there."""
     effects: list[EffectRow] = []
     items: list[ItemRow] = []
@@ -262,8 +259,8 @@ def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> Non
     of the tones' difference), `patching` (the first layer at which a place carries half of it)."""
     at = setting(model, config.setting)
     layers, many = chosen_layers(model, config.layers), len(config.places)
-    steps = {"suppress": many, "patch": many * len(layers)}
-    done = Steps(progress, 1 + sum(steps.get(one, many * len(config.sources)) for one in config.interventions))
+    pieces = {"suppress": many, "patch": many * len(layers)}
+    done = steps(progress, 1 + sum(pieces.get(one, many * len(config.sources)) for one in config.interventions))
     ground = Ground(at, config, layers, calibrated(at), done, [], [])
     tones = {tone: ground.half(at.scenes(tone)) for tone in dict.fromkeys((at.low, at.neutral, at.high))}
     for tone, half in tones.items():

@@ -6,14 +6,11 @@ A setting is a TOML file of tasks, texts, tones, a scene and an outcome; the pac
 
 from __future__ import annotations
 
-import hashlib
-import tomllib
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
 import numpy as np
 from agentsignals.errors import LabError
 from msgspec import Struct
@@ -22,7 +19,7 @@ from numpy.typing import NDArray
 from agentsignals_lab import directions, texts
 from agentsignals_lab.coding_tasks import chosen_tasks, files_of
 from agentsignals_lab.coding_tasks.cases import Task, hardcoded
-from agentsignals_lab.directions import Array, DirectionSet, Origin, Recipe, split
+from agentsignals_lab.directions import Array, DirectionSet, Recipe, split
 from agentsignals_lab.evaluation import evaluate
 from agentsignals_lab.residual import (
     Calibration,
@@ -178,11 +175,7 @@ class ReadSetting(Struct, frozen=True, kw_only=True):
 def read_setting(asked: SettingConfig) -> ReadSetting:
     """LabError for whatever is not there, or does not fit."""
     path = _FUNCTIONS if asked.file is None else Path(asked.file)
-    try:
-        raw = path.read_bytes()
-        document = msgspec.convert(tomllib.loads(raw.decode()), SettingDocument)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
-        raise LabError(f"The setting {path} can't be read: {problem}", "See docs/lab.md for its form.") from problem
+    document, sha256 = texts.read_toml(path, "setting", SettingDocument, "See docs/lab.md for its form.")
     tones = read_tones(document.tones)
     neutral = document.low if document.neutral is None else document.neutral
     there = {*tones, *texts.tones()}
@@ -210,7 +203,7 @@ def read_setting(asked: SettingConfig) -> ReadSetting:
         raise LabError(f"{path} has {len(chosen)} tasks.", "Give at least two: intervals are over tasks.")
     for task in chosen:
         check_fields(path, document, task)
-    files = {} if asked.file is None else {"setting": hashlib.sha256(raw).hexdigest()}
+    files = {} if asked.file is None else {"setting": sha256}
     files |= files_of(document.tasks, path.parent)
     contrast = texts.contrast() if text_file is None else read_contrast(text_file)
     if text_file is not None:
@@ -449,6 +442,4 @@ def by_recipe(at: Setting, recipe: Recipe, states: dict[str, Array], layers: Seq
         neutral = at.model.record(at.dialogues(), layers)
         neutral = neutral[~np.isnan(neutral).any(axis=(1, 2))]
     classes = {n: s for n, s in states.items() if recipe != "published" or n != at.neutral_class}
-    return directions.made(
-        recipe, classes, neutral, Origin(tuple(layers), f"{at.name}:{at.fingerprint}", at.model.card.name)
-    )
+    return directions.made(recipe, classes, neutral, layers, f"{at.name}:{at.fingerprint}", at.model.card.name)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from agentsignals_lab import directions
 from agentsignals_lab.directions import Array, DirectionSet, Recipe
-from agentsignals_lab.experiments import Progress, Steps
+from agentsignals_lab.experiments import Progress, steps
 from agentsignals_lab.experiments.setting import (
     SettingConfig,
     by_recipe,
@@ -73,7 +73,7 @@ def run(run: Run, model: HookedModel, config: Config, progress: Progress) -> Non
     """Table `probe`, file `directions.npz`, summary `trends`."""
     at, layers = setting(model, config.setting), chosen_layers(model, config.layers)
     stages = at.stages()
-    step = Steps(progress, 1 + len(at.texts()) + len(stages))
+    step = steps(progress, 1 + len(at.texts()) + len(stages))
     calibration = calibrated(at, scenes=config.scenes)
     step()
     of = by_recipe(at, config.recipe, text_states(at, layers, step), layers)

@@ -33,13 +33,9 @@ class Answer:
         self.finish: Literal["stop", "length"] | None = None if sampling.max_new_tokens > 0 else "length"
         self._prompt_tokens = prompt_tokens
         self._numbers = np.random.default_rng(sampling.seed)
-        self._tokens: list[int] = []
+        self.tokens: list[int] = []
+        """Drawn so far."""
         self._logprob_sum = 0.0
-
-    @property
-    def tokens(self) -> list[int]:
-        """Tokens drawn so far."""
-        return self._tokens
 
     def number(self) -> float:
         """The next random number, uniform in [0, 1)."""
@@ -47,11 +43,11 @@ class Answer:
 
     def take(self, token: int, logprob: float, ends: Collection[int], read: Callable[[list[int]], str]) -> None:
         """Appends a token; `read` makes text of tokens."""
-        self._tokens.append(token)
+        self.tokens.append(token)
         self._logprob_sum += logprob
-        if token in ends or (self.sampling.stop and self._stop_at(read(self._tokens)) is not None):
+        if token in ends or (self.sampling.stop and self._stop_at(read(self.tokens)) is not None):
             self.finish = "stop"
-        elif len(self._tokens) >= self.sampling.max_new_tokens:
+        elif len(self.tokens) >= self.sampling.max_new_tokens:
             self.finish = "length"
 
     def _stop_at(self, text: str) -> int | None:
@@ -59,14 +55,14 @@ class Answer:
 
     def whole(self, read: Callable[[list[int]], str]) -> Generation:
         """The answer; its text ends before the first stop string."""
-        text = read(self._tokens)
+        text = read(self.tokens)
         text = text[: self._stop_at(text)]
         return Generation(
             text=text,
-            tokens=tuple(self._tokens),
+            tokens=tuple(self.tokens),
             finish=self.finish or "length",
             prompt_tokens=self._prompt_tokens,
-            new_tokens=len(self._tokens),
+            new_tokens=len(self.tokens),
             logprob_sum=self._logprob_sum,
         )
 

@@ -7,6 +7,7 @@ decoded one after another; each begins where the text so far ends.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate, groupby
@@ -28,16 +29,6 @@ class Place(NamedTuple):
 def has_template(tokenizer: Any) -> bool:
     # mistral_common writes its chats itself, without a Jinja template.
     return bool(getattr(tokenizer, "chat_template", None)) or type(tokenizer).__name__ == "MistralCommonBackend"
-
-
-def rendered(tokenizer: Any, chat: Sequence[Message], contents: Sequence[str]) -> str:
-    """The chat as text, ready for an answer; up to the end of an assistant's last message."""
-    return str(_applied(tokenizer, chat, contents, tokenize=False))
-
-
-def rendered_tokens(tokenizer: Any, chat: Sequence[Message], contents: Sequence[str]) -> list[int]:
-    """The chat as tokens, for tokenizers that make no token of a special one's text."""
-    return list(_applied(tokenizer, chat, contents, tokenize=True, return_dict=False))
 
 
 def _applied(tokenizer: Any, chat: Sequence[Message], contents: Sequence[str], **how: Any) -> Any:
@@ -68,19 +59,11 @@ def places_of(text: str, contents: Sequence[str], write: Callable[[Sequence[str]
     if any(marked.count(mark) != 1 for mark in marks):
         return found_in(text, contents)
     order = sorted(range(len(marks)), key=lambda number: marked.index(marks[number]))
-    walked = _walked(text, [contents[number] for number in order], _between(marked, [marks[n] for n in order]))
+    between = re.split("|".join(marks), marked)  # the template's own words
+    walked = _walked(text, [contents[number] for number in order], between)
     if walked is None:
         return found_in(text, contents)
     return [place for _, place in sorted(zip(order, walked, strict=True))]
-
-
-def _between(marked: str, marks: Sequence[str]) -> list[str]:
-    """The template's own words before, between and after the marks."""
-    parts, rest = [], marked
-    for mark in marks:
-        before, _, rest = rest.partition(mark)
-        parts.append(before)
-    return [*parts, rest]
 
 
 def _walked(text: str, contents: Sequence[str], between: Sequence[str]) -> list[Place] | None:
@@ -145,16 +128,27 @@ def encode_chat(tokenizer: Any, chat: Sequence[Message]) -> Prompt:
         )
     contents = ["".join(piece.text for piece in message.pieces) for message in chat]
     if _is_fast(tokenizer):
-        text = rendered(tokenizer, chat, contents)
+
+        def write(texts: Sequence[str]) -> str:
+            return str(_applied(tokenizer, chat, texts, tokenize=False))
+
+        text = write(contents)
         tokens, starts, _ = _with_offsets(tokenizer, text, special=False)
-        places = places_of(text, contents, lambda marks: rendered(tokenizer, chat, marks))
-    else:
-        tokens = rendered_tokens(tokenizer, chat, contents)
-        text, starts = _decoded(tokenizer, tokens)
-        places = places_of(
-            text, contents, lambda marks: _decoded(tokenizer, rendered_tokens(tokenizer, chat, marks))[0]
-        )
-    return Prompt(tuple(tokens), tuple(_spans(starts, _stretches(chat, places))), text)
+    else:  # one that makes no token of a special one's text
+
+        def read_back(texts: Sequence[str]) -> tuple[list[int], str, list[int]]:
+            tokens = list(_applied(tokenizer, chat, texts, tokenize=True, return_dict=False))
+            return tokens, *_decoded(tokenizer, tokens)
+
+        tokens, text, starts = read_back(contents)
+
+        def write(texts: Sequence[str]) -> str:
+            return read_back(texts)[1]
+
+    stretches = [_Stretch(-1, "template")]
+    for place, message in sorted(zip(places_of(text, contents, write), chat, strict=True), key=lambda pair: pair[0]):
+        stretches += [*_of_pieces(message.pieces, place), _Stretch(place.end, "template")]
+    return Prompt(tuple(tokens), tuple(_spans(starts, stretches)), text)
 
 
 def encode_pieces(tokenizer: Any, pieces: Sequence[Piece]) -> Prompt:
@@ -190,25 +184,14 @@ def _is_fast(tokenizer: Any) -> bool:
 def _with_offsets(tokenizer: Any, text: str, *, special: bool) -> tuple[list[int], list[int], list[bool]]:
     """Tokens, where each begins, and which of them the tokenizer added."""
     encoded = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True, return_special_tokens_mask=True)
-    added = [bool(is_special) and start == end for is_special, (start, end) in _marked(encoded)]
+    marked = zip(encoded["special_tokens_mask"], encoded["offset_mapping"], strict=True)
+    added = [bool(is_special) and start == end for is_special, (start, end) in marked]
     return list(encoded["input_ids"]), [_at_word(text, *edges) for edges in encoded["offset_mapping"]], added
 
 
 def _at_word(text: str, start: int, end: int) -> int:
     """Where a token's first character stands that is no space; its start when all are."""
     return end - len(text[start:end].lstrip()) if not text[start:end].isspace() else start
-
-
-def _marked(encoded: Any) -> Any:
-    return zip(encoded["special_tokens_mask"], encoded["offset_mapping"], strict=True)
-
-
-def _stretches(chat: Sequence[Message], places: Sequence[Place]) -> list[_Stretch]:
-    stretches = [_Stretch(-1, "template")]
-    for place, message in sorted(zip(places, chat, strict=True), key=lambda pair: pair[0]):
-        stretches += _of_pieces(message.pieces, place)
-        stretches.append(_Stretch(place.end, "template"))
-    return stretches
 
 
 def _of_pieces(pieces: Sequence[Piece], place: Place) -> list[_Stretch]:

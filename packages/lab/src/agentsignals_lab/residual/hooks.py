@@ -144,27 +144,19 @@ class Change:
         """States (batch, tokens, d) of single precision or better, changed where `chosen` (batch, tokens)."""
         if self._array.device != states.device:
             self._array = self._array.to(states.device)
-        if isinstance(self.edit, Replace):
-            return self._replaced(states, chosen)
-        return torch.where(chosen.unsqueeze(-1), self._moved(states, self._array, self.edit), states)
-
-    @staticmethod
-    def _moved(states: torch.Tensor, unit: torch.Tensor, edit: Add | Ablate) -> torch.Tensor:
-        if isinstance(edit, Add):
-            return states + edit.amount * unit
-        return states - (states @ unit).unsqueeze(-1) * unit
-
-    def _replaced(self, states: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
-        counts = chosen.sum(1).tolist()
-        n_states = self._array.shape[0]
-        if any(count != n_states for count in counts):
-            raise LabError(
-                f"{n_states} states were given for {max(counts)} positions.",
-                "A patch has one row a position, and prompts patched together have as many positions each.",
-            )
-        changed = states.clone()
-        changed[chosen] = self._array.to(states.dtype).repeat(states.shape[0], 1)
-        return changed
+        edit, array = self.edit, self._array
+        if isinstance(edit, Replace):
+            counts = chosen.sum(1).tolist()
+            if any(count != len(array) for count in counts):
+                raise LabError(
+                    f"{len(array)} states were given for {max(counts)} positions.",
+                    "A patch has one row a position, and prompts patched together have as many positions each.",
+                )
+            changed = states.clone()
+            changed[chosen] = array.to(states.dtype).repeat(states.shape[0], 1)
+            return changed
+        moved = edit.amount * array if isinstance(edit, Add) else -(states @ array).unsqueeze(-1) * array
+        return torch.where(chosen.unsqueeze(-1), states + moved, states)
 
 
 class Acting(NamedTuple):
@@ -174,8 +166,8 @@ class Acting(NamedTuple):
     rows: tuple[int, ...] | None = None
 
     @classmethod
-    def of(cls, edit: Edit, rows: tuple[int, ...] | None = None) -> Acting:
-        return cls(edit if isinstance(edit, Suppress) else Change(edit), rows)
+    def of(cls, edit: Edit) -> Acting:
+        return cls(edit if isinstance(edit, Suppress) else Change(edit))
 
 
 Reader = Callable[[int, torch.Tensor, Callable[[Positions], "torch.Tensor | None"]], None]
@@ -202,11 +194,13 @@ class Run:
 
     def meant(self, positions: Positions, upto: int) -> torch.Tensor | None:
         """Which of the tokens so far, sinks included: (batch, upto). None: none of those now in the model."""
-        grows = grows_with_answer(positions)
-        if self.start >= self.batch.longest and not grows:
+        if self.start >= self.batch.longest and not grows_with_answer(positions):
             return None
+        return self.so_far(positions, upto)
+
+    def so_far(self, positions: Positions, upto: int) -> torch.Tensor:
         chosen = self.batch.chosen(positions)
-        return torch.nn.functional.pad(chosen, (0, upto - chosen.shape[1]), value=grows)
+        return torch.nn.functional.pad(chosen, (0, upto - chosen.shape[1]), value=grows_with_answer(positions))
 
     def ordinary(self, states: torch.Tensor, layer: int) -> torch.Tensor | None:
         """Which tokens are no sinks by their states at the output of `layer`; None when no calibration says."""
@@ -239,22 +233,35 @@ def hooked(
                 if isinstance(e.what, Suppress) and (not e.what.layers or layer in e.what.layers)
             ]
             if hidden:
-                handles.append(block.register_forward_pre_hook(Veil(run, layer, hidden), with_kwargs=True))
+                handles.append(block.register_forward_pre_hook(partial(_veiled, run, layer, hidden), with_kwargs=True))
         yield
     finally:
         for handle in handles:
             handle.remove()
 
 
-def _before(run: Run, reader: Reader, _: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    states: torch.Tensor = args[0] if args else kwargs["hidden_states"]
+def _chosen_in(run: Run, layer: int, states: torch.Tensor) -> Callable[[Positions], torch.Tensor | None]:
+    """Return which of the tokens now in the model, of these states, given positions mean."""
+    ordinary: list[torch.Tensor | None] = []
 
     def chosen(positions: Positions) -> torch.Tensor | None:
-        # Norms of sinks are of blocks' outputs: before the first block no token is one yet.
         meant = run.meant(positions, run.start + states.shape[1])
-        return None if meant is None else meant[:, run.start :].to(states.device)
+        if meant is None:
+            return None
+        meant = meant[:, run.start :].to(states.device)
+        if positions.skip_sinks:
+            if not ordinary:
+                ordinary.append(run.ordinary(states, layer))
+            if ordinary[0] is not None:
+                meant = meant & ordinary[0]
+        return meant
 
-    reader(EMBEDDING, states, chosen)
+    return chosen
+
+
+def _before(run: Run, reader: Reader, _: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    states: torch.Tensor = args[0] if args else kwargs["hidden_states"]
+    reader(EMBEDDING, states, _chosen_in(run, EMBEDDING, states))
     if run.ends_at == EMBEDDING:
         raise Enough
 
@@ -271,23 +278,8 @@ def _after(
     __: Any,
     output: Any,
 ) -> torch.Tensor | tuple[Any, ...] | None:
-    states: torch.Tensor = output if isinstance(output, torch.Tensor) else output[0]
-    width = states.shape[1]
-    ordinary: list[torch.Tensor | None] = []
-
-    def chosen(positions: Positions) -> torch.Tensor | None:
-        meant = run.meant(positions, run.start + width)
-        if meant is None:
-            return None
-        meant = meant[:, run.start :].to(original.device)
-        if positions.skip_sinks:
-            if not ordinary:
-                ordinary.append(run.ordinary(original, layer))
-            if ordinary[0] is not None:
-                meant = meant & ordinary[0]
-        return meant
-
-    original = states
+    original: torch.Tensor = output if isinstance(output, torch.Tensor) else output[0]
+    chosen, states = _chosen_in(run, layer, original), original
     for change, rows in changes:
         states = _changed(change, rows, states, run, chosen)
     states = states.to(original.dtype)
@@ -321,48 +313,37 @@ def _changed(
     return states.index_copy(0, at, change.of(states[at], where[at]))
 
 
-class Veil:
-    """Takes keys out of the attention of every later token, in one block."""
-
-    def __init__(self, run: Run, layer: int, hidden: Sequence[tuple[Positions, Rows]]) -> None:
-        self._run = run
-        self._layer = layer
-        self._hidden = hidden
-
-    def __call__(
-        self, _: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        states: torch.Tensor = args[0] if args else kwargs["hidden_states"]
-        start, width = self._run.start, states.shape[1]
-        self._remember(states)
-        blocked = self._blocked(start, width).to(states.device)
-        return args, {**kwargs, "attention_mask": _without(kwargs.get("attention_mask"), blocked)}
-
-    def _remember(self, states: torch.Tensor) -> None:
-        """Sinks among the keys are told by what comes into the block: it is what the keys are made of."""
-        visible, before = self._run.ordinary(states, self._layer - 1), self._run.visible.get(self._layer)
-        if visible is not None:
-            kept = torch.cat((before, visible), 1) if self._run.start and before is not None else visible
-            self._run.visible[self._layer] = kept
-
-    def _blocked(self, start: int, width: int) -> torch.Tensor:
-        """(batch, 1, queries, keys): which key is hidden from which query."""
-        upto = start + width
-        batch, visible = self._run.batch, self._run.visible.get(self._layer)
-        keys = torch.zeros(len(batch.prompts), upto, dtype=torch.bool, device=batch.device)
-        for positions, rows in self._hidden:
-            chosen = batch.chosen(positions)
-            meant = torch.nn.functional.pad(chosen, (0, upto - chosen.shape[1]), value=grows_with_answer(positions))
-            if positions.skip_sinks and visible is not None:
-                meant = meant & visible.to(meant.device)
-            if rows is not None:
-                of_rows = torch.zeros(len(batch.prompts), 1, dtype=torch.bool, device=batch.device)
-                of_rows[list(rows)] = True
-                meant = meant & of_rows
-            keys |= meant
-        queries = torch.arange(start, upto, device=batch.device)
-        later = queries[:, None] > torch.arange(upto, device=batch.device)[None, :]
-        return keys[:, None, None, :] & later[None, None]
+def _veiled(
+    run: Run,
+    layer: int,
+    hidden: Sequence[tuple[Positions, Rows]],
+    _: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Takes keys out of the attention of every later token, in one block. Sinks among the keys are told by what comes
+    into the block: it is what the keys are made of."""
+    states: torch.Tensor = args[0] if args else kwargs["hidden_states"]
+    batch, upto = run.batch, run.start + states.shape[1]
+    now, before = run.ordinary(states, layer - 1), run.visible.get(layer)
+    if now is not None:
+        run.visible[layer] = torch.cat((before, now), 1) if run.start and before is not None else now
+    visible = run.visible.get(layer)
+    keys = torch.zeros(len(batch.prompts), upto, dtype=torch.bool, device=batch.device)
+    for positions, rows in hidden:
+        meant = run.so_far(positions, upto)
+        if positions.skip_sinks and visible is not None:
+            meant = meant & visible.to(meant.device)
+        if rows is not None:
+            of_rows = torch.zeros(len(batch.prompts), 1, dtype=torch.bool, device=batch.device)
+            of_rows[list(rows)] = True
+            meant = meant & of_rows
+        keys |= meant
+    queries = torch.arange(run.start, upto, device=batch.device)
+    later = queries[:, None] > torch.arange(upto, device=batch.device)[None, :]
+    # (batch, 1, queries, keys): which key is hidden from which query.
+    blocked = (keys[:, None, None, :] & later[None, None]).to(states.device)
+    return args, {**kwargs, "attention_mask": _without(kwargs.get("attention_mask"), blocked)}
 
 
 def _without(mask: torch.Tensor | None, blocked: torch.Tensor) -> torch.Tensor:

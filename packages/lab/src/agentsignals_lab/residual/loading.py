@@ -38,15 +38,10 @@ def load_model(named: str, how: Loading) -> HookedModel:
     # A device map of several devices needs accelerate; one device does not.
     spread = how.device in ("auto", "balanced", "balanced_low_0", "sequential")
     placed: dict[str, Any] = {"device_map": how.device} if spread else {}
-    folder = named
-    if named.endswith(".gguf"):
-        # Its weights are unpacked to full ones: a file to try things with, not one that saves memory.
-        folder, shared["gguf_file"] = str(Path(named).parent), Path(named).name
-        placed["quantization_config"] = transformers.GgufConfig(dequantize=True)
     with _clear(named), _quiet():
-        tokenizer = _tokenizer(folder, shared)
+        tokenizer = _tokenizer(named, shared)
         model = transformers.AutoModelForCausalLM.from_pretrained(
-            folder, dtype=_dtype(how.dtype), attn_implementation=how.attention, **placed, **shared
+            named, dtype=_dtype(how.dtype), attn_implementation=how.attention, **placed, **shared
         )
         if not spread:
             model = model.to(how.device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -88,8 +83,6 @@ def _tokenizer(named: str, shared: dict[str, Any]) -> Any:
     """Mistral's own tokenizer where the model brings it (tekken.json) and mistral_common is installed: its file is the
     one that Devstral was trained with.
     """
-    if "gguf_file" in shared:
-        return transformers.AutoTokenizer.from_pretrained(named, **shared)
     if _file_of(named, "tekken.json", shared) is not None:
         if not versions_of("mistral-common"):
             return transformers.AutoTokenizer.from_pretrained(named, **shared)
@@ -158,9 +151,6 @@ def card_of(named: str, model: Any, tokenizer: Any, revision: str) -> ModelCard:
 def _revision(named: str, model: Any, asked: str) -> str:
     if Path(named).is_dir():
         return f"sha256:{folder_sha256(Path(named))}"
-    if Path(named).is_file():
-        with Path(named).open("rb") as file:
-            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
     return str(getattr(model.config, "_commit_hash", None) or asked)
 
 

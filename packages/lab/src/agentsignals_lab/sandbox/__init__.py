@@ -421,20 +421,17 @@ def _answers(lines: list[bytes], n: int) -> list[Result]:
                 return [_failed(frame["load"], "load")] * n
             if frame == {"done": True} and len(results) == n:
                 break  # the last word; what may follow it is not read
-            results.append(_result(frame, len(results), n))
+            if type(frame.get("at")) is not int or frame["at"] != len(results) or len(results) >= n:
+                raise inside.Refused("protocol", "answers out of order")
+            if "failed" in frame:
+                results.append(_failed(frame["failed"], "call"))
+            elif "value" in frame:
+                results.append(Returned(inside.decode(frame["value"])))
+            else:
+                raise inside.Refused("protocol", "an answer without a value")
     except inside.Refused as refused:
         return [Failed("protocol", refused.message, where="process")] * n
     return results
-
-
-def _result(frame: Any, at: int, n: int) -> Result:
-    if type(frame.get("at")) is not int or frame["at"] != at or at >= n:
-        raise inside.Refused("protocol", "answers out of order")
-    if "failed" in frame:
-        return _failed(frame["failed"], "call")
-    if "value" not in frame:
-        raise inside.Refused("protocol", "an answer without a value")
-    return Returned(inside.decode(frame["value"]))
 
 
 def _failed(frame: Any, where: Any) -> Failed:

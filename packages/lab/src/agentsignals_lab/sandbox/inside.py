@@ -75,7 +75,9 @@ class Encoder:
 
     def _scalar(self, value: Any, kind: type) -> Any:
         if kind is int:
-            self._spend_integer(value.bit_length())
+            if value.bit_length() > MOST_INT_BITS:
+                raise Refused("too_large", f"an integer of {value.bit_length()} bits, more than {MOST_INT_BITS}")
+            self._spend(value.bit_length() // 3)
             return value
         if kind is float:
             return value if math.isfinite(value) else {"float": repr(value)}
@@ -88,11 +90,6 @@ class Encoder:
         if kind is complex:
             return {"complex": [repr(value.real), repr(value.imag)]}
         raise Refused("not_plain", f"a value of type {name_of(kind)} is no plain data")
-
-    def _spend_integer(self, bits: int) -> None:
-        if bits > MOST_INT_BITS:
-            raise Refused("too_large", f"an integer of {bits} bits, more than {MOST_INT_BITS}")
-        self._spend(bits // 3)
 
     def _spend(self, chars: int) -> None:
         self.chars_left -= chars
@@ -254,18 +251,14 @@ def main() -> None:
         os.dup2(null, stream)  # what the code prints is nobody's business
     os.close(null)
     if request["source"] is not None:
-        _answer(request["source"], request["function"], request["inputs"], send)
+        called, failed = _load(request["source"], request["function"])
+        if failed is not None or called is None:
+            send({"load": failed})
+        else:
+            for n, argument in enumerate([decode(form) for form in request["inputs"]]):
+                send({"at": n, **_call(called, argument)})
     send({"done": True})
     os._exit(0)
-
-
-def _answer(source: str, function: str, inputs: list[Any], send: Send) -> None:
-    called, failed = _load(source, function)
-    if failed is not None or called is None:
-        send({"load": failed})
-        return
-    for n, argument in enumerate([decode(form) for form in inputs]):
-        send({"at": n, **_call(called, argument)})
 
 
 def _load(source: str, function: str) -> tuple[Callable[..., Any] | None, dict[str, Any] | None]:

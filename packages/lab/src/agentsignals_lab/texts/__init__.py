@@ -23,6 +23,16 @@ from agentsignals_lab.coding_tasks.cases import Task, examples, words
 from agentsignals_lab.residual import Message, Piece
 from agentsignals_lab.runs import seed_of
 
+
+def read_toml(path: Path, named: str, kind: Any, hint: str) -> tuple[Any, str]:
+    """A TOML file as such a struct, and its SHA-256. LabError when it can't be read, or is none."""
+    try:
+        raw = path.read_bytes()
+        return msgspec.convert(tomllib.loads(raw.decode()), kind), hashlib.sha256(raw).hexdigest()
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
+        raise LabError(f"The {named} {path} can't be read: {problem}", hint) from problem
+
+
 _FOLDER = Path(__file__).parent
 _VARIANTS = 3
 """Stories of a topic."""
@@ -144,11 +154,8 @@ class TextsDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 def read_contrast(path: Path) -> ContrastTexts:
     """The texts of a file. LabError when it can't be read, or its texts make no contrast."""
-    try:
-        raw = path.read_bytes()
-        document = msgspec.convert(tomllib.loads(raw.decode()), TextsDocument)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
-        raise LabError(f"The texts {path} can't be read: {problem}", _FORM) from problem
+    hint = 'It has low, high and [classes.NAME] with topic = ["text", …]. See docs/lab.md.'
+    document, fingerprint = read_toml(path, "texts", TextsDocument, hint)
     for role in ("low", "high", "neutral"):
         name = getattr(document, role)
         if name is not None and name not in document.classes:
@@ -166,11 +173,8 @@ def read_contrast(path: Path) -> ContrastTexts:
         neutral=document.neutral,
         classes=classes,
         dialogues=document.dialogues,
-        fingerprint=hashlib.sha256(raw).hexdigest(),
+        fingerprint=fingerprint,
     )
-
-
-_FORM = 'It has low, high and [classes.NAME] with topic = ["text", …]. See docs/lab.md.'
 
 
 def _check(path: Path, document: TextsDocument) -> None:
