@@ -129,8 +129,7 @@ def test_held_out_separation_knows_a_difference_from_none() -> None:
     alike = directions.held_out(directions.Grouped(planted(1), topics), directions.Grouped(planted(2), topics))
     assert all(s.auroc > 0.8 and s.low > 0.6 and s.p < 0.05 and s.auroc > s.null_high for s in apart)
     assert all(s.p > 0.02 and s.auroc < s.null_high + 0.05 for s in alike)
-    assert all(s.p <= s.p_best and s.null_high <= s.best_null_high for s in [*apart, *alike])
-    assert {s.groups for s in apart} == {5}
+    assert all(s.p <= s.p_best for s in [*apart, *alike])
 
 
 def test_an_interval_widens_when_texts_come_in_few_groups() -> None:

@@ -70,7 +70,7 @@ def written(
 
 
 def table(run: Run, name: str) -> list[dict[str, Any]]:
-    (found,) = (t for part in parts(run) for t in part.outcome.tables if t.id == name)
+    (found,) = (t for part in parts(run) for t in part.tables if t.id == name)
     return objects(found)
 
 
@@ -147,7 +147,7 @@ def test_the_report_counts_by_condition_with_the_baseline_first(tmp_path: Path) 
     against = {row["outcome"]: row for row in table(run, "lab.against")}
     assert (against["full pass"]["pairs"], against["full pass"]["difference"]) == (4, "+50.0 points")
     assert (against["hardcoded"]["pairs"], against["hardcoded"]["difference"]) == (5, "+20.0 points")
-    assert any("2 episodes have no partner" in limit for part in parts(run) for limit in part.outcome.limits or ())
+    assert any("2 episodes have no partner" in limit for part in parts(run) for limit in part.limits)
 
 
 def steers(name: str, direction: str, dose: float = 1.0, where: Any = "prompt") -> Condition:
@@ -171,7 +171,7 @@ def test_a_condition_that_steers_is_held_against_random_directions_at_its_place_
     assert against["down"]["random"] == f"{(1 + sum(n % 4 >= 1 for n in range(1, 40))) / 40:.3g}"
     assert float(against["up"]["random_adjusted"]) == pytest.approx(6 / 40)  # two conditions, three outcomes
     assert (against["elsewhere"]["random"], against["elsewhere"]["random_adjusted"]) == (None, None)
-    limits = [limit for part in parts(run) for limit in part.outcome.limits or ()]
+    limits = [limit for part in parts(run) for limit in part.limits]
     assert any("39 random directions are few for 6 tests" in limit for limit in limits)
     assert {row["condition"] for row in table(run, "lab.conditions")} == {"baseline", "up", "down", "elsewhere"}
     alone = written(tmp_path / "c", rows, conditions=[one for one in conditions if one.name not in ("up", "down")])
@@ -185,8 +185,7 @@ def test_a_condition_that_breaks_the_model_is_told(tmp_path: Path) -> None:
     rows = [episode(name, n, n == 0) for name in ("baseline", "up") for n in range(4)]
     fine, broken = written(tmp_path / "a", rows), written(tmp_path / "b", rows, invalid="up")
     told = [
-        [limit for part in parts(run) for limit in part.outcome.limits or () if "breaks the model" in limit]
-        for run in (fine, broken)
+        [limit for part in parts(run) for limit in part.limits if "breaks the model" in limit] for run in (fine, broken)
     ]
     assert [len(one) for one in told] == [0, 1]
     assert told[1][0].startswith("'up'")
@@ -194,7 +193,7 @@ def test_a_condition_that_breaks_the_model_is_told(tmp_path: Path) -> None:
 
 def test_projections_and_checks_are_there_where_the_run_has_them(tmp_path: Path) -> None:
     run = written(tmp_path, [episode("baseline", n, True) for n in range(2)])
-    assert [part.name for part in parts(run)] == ["conditions", "against", "attempts"]
+    assert [part.study for part in parts(run)] == ["conditions", "against", "attempts"]
     with run:
         run.table("projections", ProjectionRow).add(
             ProjectionRow(condition="baseline", task="t0@1", sample=0, attempt=0, direction="calm", layer=1, span=span,
@@ -218,8 +217,8 @@ def test_projections_and_checks_are_there_where_the_run_has_them(tmp_path: Path)
     assert [(row["condition"], row["verdict"], row["kl"], row["n"]) for row in table(again, "lab.manipulation")] == [
         ("up", "moved", "0.25", 3), ("weak", "nothing", "0", 3), ("nowhere", "not testable", None, 0),
     ]  # fmt: skip
-    (checks,) = [part for part in parts(again) if part.name == "manipulation"]
-    weak, nowhere = checks.outcome.limits
+    (checks,) = [part for part in parts(again) if part.study == "manipulation"]
+    weak, nowhere = checks.limits
     assert weak.startswith("'weak' moved the next token no more than rounding")
     assert nowhere.startswith("'nowhere' could not be checked")
 
@@ -245,7 +244,7 @@ def test_a_run_of_any_experiment_is_shown_as_its_summaries_and_rows(tmp_path: Pa
         run.table("measured", Effect).add([Effect(f"e{n}", n / 3, (n, n)) for n in range(600)])
         run.table("when_all_is_over", Effect).add([Effect("all", 0.5)])
     run.write_summary("chosen", {"layer": 2, "by": {"auroc": 0.98765}, "all": [{"p": None}]})
-    made = {t.id: t for part in sections(run) for t in part.outcome.tables}
+    made = {t.id: t for part in sections(run) for t in part.tables}
     assert made["lab.chosen"].rows == [["layer", "2"], ["by.auroc", "0.9877"], ["all[0].p", None]]
     rows = [name for name in made if name.startswith("lab.rows.")]
     assert rows == ["lab.rows.when_all_is_over", "lab.rows.measured"], "the answer, then what it was seen in"
@@ -324,8 +323,8 @@ def test_a_run_of_directions_and_of_the_grid_has_its_curves(tmp_path: Path) -> N
             Cell("suppress", tone, "feedback", "", None, None, "all", "read", effect, None, None)
             for tone, effect in (("calm", 0.5), ("harsh", -0.5), ("none", None))
         )
-    (rows,) = [part for part in sections(Run.read(tmp_path / "r")) if part.name == "rows"]
-    separated, dosed, hidden, staged = [chart for chart in rows.outcome.charts if chart is not None]
+    (rows,) = [part for part in sections(Run.read(tmp_path / "r")) if part.study == "rows"]
+    separated, dosed, hidden, staged = rows.charts
     assert [(mark["at"], mark["value"]) for mark in separated.marks] == [(-1, 0.4), (0, 0.5), (1, 0.6)]
     assert separated.title == "Separation on held-out feedback by layer"
     assert [(mark["name"], mark["value"]) for mark in dosed.marks] == [("-1", -0.25), ("+1", 0.25)]

@@ -98,7 +98,7 @@ def test_heads_are_attributed_what_a_small_patch_of_them_does(name: str) -> None
     assert len(here.tokens) == len(other.tokens)
     by_head = notebook.head_attribution(model, here, other, better="def", worse="sum")
     assert by_head.shape == (small.LAYERS, 4)
-    heads = model.heads(here, other, (model.first_token("sum"), model.first_token("def")))
+    heads = model.heads(here, other, "sum", "def")
     for layer, head in ((0, 0), (1, 3), (3, 2)):
         assert heads.patched(layer, head, 0.01) / 0.01 == pytest.approx(by_head[layer, head], abs=0.02, rel=0.05)
     whole = notebook.patched_head(model, here, other, "def", "sum", 1, 3)

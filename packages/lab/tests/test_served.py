@@ -31,13 +31,12 @@ def test_an_answer_comes_with_what_the_server_counted(server: Server) -> None:
 
 
 def test_a_request_says_how_to_draw_and_joins_the_pieces(server: Server) -> None:
-    writer(server).answer(chat("add ", "two"), Sampling(9, 0.7, 0.9, seed=4, stop=("\n\n",)))
+    writer(server).answer(chat("add ", "two"), Sampling(9, 0.7, 0.9, seed=4))
     assert server.bodies == [
         {
             "model": "small",
             "messages": [{"role": "system", "content": "be short"}, {"role": "user", "content": "add two"}],
             "seed": 4,
-            "stop": ["\n\n"],
             "max_tokens": 9,
             "temperature": 0.7,
             "top_p": 0.9,

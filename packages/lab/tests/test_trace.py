@@ -93,7 +93,7 @@ def test_attempts_of_an_episode_that_was_cut_do_not_mix_with_its_second_run(tmp_
     """A server's second answers are others: two attempts of the first time would stand beside one of the second."""
     with opened(tmp_path) as run:
         looped(run, Scripted(WRONG, WRONG))
-        run.table("episodes", EpisodeRow).keep(lambda _: False)
+        run.table("episodes", EpisodeRow).rewrite([])
     with opened(tmp_path) as run:
         looped(run, Scripted(fenced(TASK.reference)))
         assert [row.full_pass for row in run.table("attempts", AttemptRow).rows] == [True]
@@ -104,7 +104,8 @@ def test_attempts_of_an_episode_that_was_cut_do_not_mix_with_its_second_run(tmp_
 def test_rows_that_are_taken_away_are_gone_from_disk(tmp_path: Path) -> None:
     run = opened(tmp_path)
     looped(run, Scripted(WRONG, WRONG), 2)
-    run.table("attempts", AttemptRow).keep(lambda row: row.sample == 1)
+    attempts = run.table("attempts", AttemptRow)
+    attempts.rewrite([row for row in attempts.rows if row.sample == 1])
     assert [row.sample for row in Run.read(tmp_path).table("attempts", AttemptRow).rows] == [1, 1]
 
 

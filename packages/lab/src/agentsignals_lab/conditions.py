@@ -133,7 +133,7 @@ def read_conditions(path: Path | None, only: Sequence[str] = ()) -> ConditionFil
         if not only or one.name in (*only, BASELINE.name) or (one.is_control and one.place in kept)
     ]
     file = ConditionFile(conditions=tuple(conditions), tones=read_tones(tones), words=words)
-    there = file.wording.tones
+    there = file.wording.by_tone
     for condition in conditions:
         if condition.tone not in there:
             raise LabError(

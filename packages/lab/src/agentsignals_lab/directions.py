@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -18,7 +18,10 @@ from agentsignals.stats.intervals import t_quantile, wilson
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from agentsignals_lab.statistics import p_random
+
 Array = NDArray[np.floating[Any]]
+S = TypeVar("S", bound=Struct)
 Recipe = Literal["published", "grand_mean", "grand_mean_cleaned", "contrast", "probe"]
 
 _FLOOR = 1e-8
@@ -141,13 +144,6 @@ def random_like(direction: Array, count: int, seed: int) -> Array:
     return scaled
 
 
-def permuted(of: Array, against: Array, count: int, seed: int) -> Array:
-    """Contrasts of the same texts with shuffled labels: (count, layers, d), of length 1."""
-    together, chance = np.concatenate([of, against]), np.random.default_rng(seed)
-    orders = (chance.permutation(len(together)) for _ in range(count))
-    return np.stack([contrast(together[order[: len(of)]], together[order[len(of) :]])[0] for order in orders])
-
-
 def made(  # noqa: PLR0913  (what a set is made of, and what is written down about it)
     recipe: Recipe, states: Mapping[str, Array], neutral: Array, layers: Sequence[int], texts: str, model: str
 ) -> DirectionSet:
@@ -174,26 +170,32 @@ def made(  # noqa: PLR0913  (what a set is made of, and what is written down abo
     )
 
 
-def write(directions: DirectionSet, path: Path) -> None:
-    """An .npz that any NumPy reads without pickles; what is no array is JSON in it."""
-    card_fields = {f: getattr(directions, f) for f in ("names", "layers", "recipe", "texts", "model", "counts")}
-    card = np.frombuffer(msgspec.json.encode(card_fields), np.uint8)
+def write(what: Struct, path: Path) -> None:
+    """An .npz of a struct that any NumPy reads without pickles; what is no array is JSON in it."""
+    fields = {name: getattr(what, name) for name in what.__struct_fields__}
+    arrays = {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
+    card = msgspec.json.encode({name: value for name, value in fields.items() if name not in arrays})
     with private_files.open_file(path, "wb") as out:
-        np.savez_compressed(out, vectors=directions.vectors, centre=directions.centre, card=card)
+        np.savez_compressed(out, allow_pickle=False, card=np.frombuffer(card, np.uint8), **arrays)
 
 
 def read(path: Path) -> DirectionSet:
     """Read a file of `write`; LabError when it is none."""
+    return read_as(DirectionSet, path, "emotion directions", "Name a file that `lab run directions` wrote.")
+
+
+def read_as(kind: type[S], path: Path, named: str, hint: str) -> S:
+    """Read a struct of this kind as `write` wrote it. LabError when the file holds none."""
     try:
         with np.load(path, allow_pickle=False) as held:
             card: dict[str, Any] = msgspec.json.decode(held["card"].tobytes())
-            card |= {"names": tuple(card["names"]), "layers": tuple(card["layers"])}
-            return DirectionSet(vectors=held["vectors"], centre=held["centre"], **card)
+            card = {name: tuple(value) if isinstance(value, list) else value for name, value in card.items()}
+            return kind(**card, **{name: held[name] for name in held.files if name != "card"})
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LabError(
-            f"{path} cannot be read as emotion directions: {error}", "Name a file that `lab run directions` wrote."
-        ) from error
+        raise LabError(f"{path} cannot be read as {named}: {error}", hint) from error
 
+
+# -- separation: by scores, and by chance
 
 FEWEST_GROUPS = 3
 """With two groups, one left out leaves no spread to be seen."""
@@ -212,11 +214,9 @@ class Separation(Struct, frozen=True, kw_only=True):
     far apart make it high: an AUROC that is not above it proves nothing (design/lab.md#directions)."""
     p: float
     """The share of shuffled directions that part the classes at least as well, counted with the real one among them."""
-    best_null_high: float
     p_best: float
-    """The same two of the layer that parts best in each shuffle: what any layer of several must be held against."""
+    """The same of the layer that parts best in each shuffle: what any layer of several must be held against."""
     n: int
-    groups: int
 
 
 def auroc(scores: NDArray[np.floating], positive: NDArray[np.bool_]) -> float:
@@ -279,7 +279,10 @@ def held_out(of: Grouped, against: Grouped, *, shuffles: int = 200, seed: int = 
     learns, tests = split([*of.groups, *against.groups], seed=seed)
     (learn_of, learn_against), (test_of, test_against) = (np.split(m, [len(of.groups)]) for m in (learns, tests))
     direction, centre = contrast(of.states[learn_of], against.states[learn_against])
-    shuffled = permuted(of.states[learn_of], against.states[learn_against], shuffles, seed)
+    taught, n_of, chance = of.states[learn_of], int(learn_of.sum()), np.random.default_rng(seed)
+    together = np.concatenate([taught, against.states[learn_against]])
+    orders = (chance.permutation(len(together)) for _ in range(shuffles))
+    shuffled = [contrast(together[order[:n_of]], together[order[n_of:]])[0] for order in orders]  # of shuffled labels
     tested = np.concatenate([of.states[test_of], against.states[test_against]])
     positive = np.arange(len(tested)) < int(test_of.sum())
     groups = [g for g, t in zip([*of.groups, *against.groups], tests, strict=True) if t]
@@ -295,20 +298,15 @@ def held_out(of: Grouped, against: Grouped, *, shuffles: int = 200, seed: int = 
     for layer, by_chance in enumerate(by_layer.T):
         value = auroc(scores[:, layer], positive)
         low, high = interval(scores[:, layer], positive, groups) or (None, None)
-        as_good, as_best = (
-            (1 + int((chance >= value - _ROUNDING).sum())) / (1 + len(chance)) for chance in (by_chance, best)
-        )
         rows.append(
             Separation(
                 auroc=value,
                 low=low,
                 high=high,
                 null_high=float(np.percentile(by_chance, 95)),
-                p=as_good,
-                best_null_high=float(np.percentile(best, 95)),
-                p_best=as_best,
+                p=p_random(value, by_chance.tolist()),
+                p_best=p_random(value, best.tolist()),
                 n=len(tested),
-                groups=len(set(groups)),
             )
         )
     return rows

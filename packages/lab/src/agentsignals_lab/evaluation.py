@@ -46,7 +46,6 @@ class Verdict(Struct, frozen=True, kw_only=True):
     evaluator: str = EVALUATOR
     task: str
     """The key of the task: id, version and variant."""
-    has_function: bool
     valid_python: bool
     visible_pass: bool | None
     hidden_pass: bool | None
@@ -283,7 +282,7 @@ def evaluate(task: Task, answer: str, limits: Limits | None = None, *, source: s
         if not extracted.valid:
             reason: ErrorClass = "invalid_python" if extracted.source else "no_function"
             return Verdict(
-                task=task.key, has_function=bool(extracted.source), valid_python=False, visible_pass=False,
+                task=task.key, valid_python=False, visible_pass=False,
                 hidden_pass=False, full_pass=False, error=reason, error_class=reason, source=extracted.source,
                 n_visible=len(task.visible), n_hidden=len(task.hidden),
             )  # fmt: skip
@@ -294,7 +293,6 @@ def evaluate(task: Task, answer: str, limits: Limits | None = None, *, source: s
     first = hidden if visible.passes or hidden.error_class == "infrastructure" else visible
     return Verdict(
         task=task.key,
-        has_function=first.error_class != "no_function",
         valid_python=first.error_class != "invalid_python",
         visible_pass=visible.passes if ran else None,
         hidden_pass=hidden.passes if ran else None,
@@ -347,7 +345,7 @@ def hardcoding(task: Task, source: str, verdict: Verdict | None = None) -> Hardc
     cases = [
         case
         for case in task.visible
-        if len(case.args) > 1 or not any(same(case.args[0], trivial) for trivial in _TRIVIAL)
+        if len(case.args) != 1 or not any(same(case.args[0], trivial) for trivial in _TRIVIAL)
     ]
     return Hardcoding(
         sum(any(_names(literals, value, case) for literals, value in conditions) for case in cases),
@@ -396,11 +394,10 @@ def _literal(node: ast.expr) -> Any:
 
 
 def _names(literals: list[Any], value: Any, case: Case) -> bool:
-    alike = {"sequences_alike": True, "numbers_alike": True}
-    if not same(value, case.expected, **alike):
+    if not agrees(value, case.expected):
         return False
-    return any(same(literal, case.args, **alike) for literal in literals) or all(
-        any(same(literal, arg, **alike) for literal in literals) for arg in case.args
+    return any(agrees(literal, case.args) for literal in literals) or all(
+        any(agrees(literal, arg) for literal in literals) for arg in case.args
     )
 
 
@@ -414,8 +411,7 @@ def _holds(table: list[tuple[Any, Any]], case: Case) -> bool:
     only = case.args[0] if len(case.args) == 1 else case.args
     keys = (only, case.args, repr(only), str(only))
     return any(
-        same(value, case.expected, sequences_alike=True, numbers_alike=True)
-        and any(same(key, literal, sequences_alike=True) for literal in keys)
+        agrees(value, case.expected) and any(same(key, literal, sequences_alike=True) for literal in keys)
         for key, value in table
     )
 

@@ -156,15 +156,14 @@ def head_attribution(model: HookedModel, prompt: Prompt, other: Prompt, better: 
     """Estimate by one gradient what each head's output in `other` would do in `prompt`, to the log-odds of the next
     word being `worse` and not `better`: (layers, heads). The prompts have as many tokens. Load with
     `Loading(packed=False)`; `patched_head` measures one head exactly."""
-    return model.heads(prompt, other, (model.first_token(worse), model.first_token(better))).attributed()
+    return model.heads(prompt, other, worse, better).attributed()
 
 
 def patched_head(  # noqa: PLR0913  (what is patched, and what is read)
     model: HookedModel, prompt: Prompt, other: Prompt, better: str, worse: str, layer: int, head: int
 ) -> float:
     """Measure the effect of one head's output in `other`, put into `prompt`, as `head_attribution` estimates it."""
-    ends = (model.first_token(worse), model.first_token(better))
-    return model.heads(prompt, other, ends).patched(layer, head)
+    return model.heads(prompt, other, worse, better).patched(layer, head)
 
 
 class Probe(Struct, frozen=True):
@@ -190,21 +189,12 @@ class Probe(Struct, frozen=True):
 
     def save(self, path: Path) -> None:
         """Write an .npz that any NumPy reads without pickles."""
-        with private_files.open_file(path, "wb") as out:
-            fields = {name: np.asarray(getattr(self, name)) for name in self.__struct_fields__}
-            np.savez_compressed(out, allow_pickle=False, **fields)
+        directions.write(self, path)
 
     @classmethod
     def read(cls, path: Path) -> Probe:
         """Read a file of `save`. LabError when it is none."""
-        try:
-            with np.load(path, allow_pickle=False) as held:
-                arrays = (held["weights"], float(held["bias"]), held["centre"], held["scale"])
-                return cls(int(held["layer"]), *arrays, str(held["model"]))
-        except (OSError, ValueError, KeyError) as problem:
-            raise LabError(
-                f"{path} can't be read as a probe: {problem}", "Name a file that Probe.save wrote."
-            ) from problem
+        return directions.read_as(cls, path, "a probe", "Name a file that Probe.save wrote.")
 
 
 def train_probe(

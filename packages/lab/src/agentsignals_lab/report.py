@@ -22,6 +22,7 @@ from agentsignals.questions import charts
 from agentsignals.questions.question import Chart, Column, Finding, Form, Kind, Outcome, Table
 from agentsignals.stats.intervals import Interval, rate_interval
 from agentsignals.stats.paired import benjamini_hochberg, holm, mcnemar
+from agentsignals.ui.document import Section
 from msgspec import Struct
 
 from agentsignals_lab import statistics
@@ -237,16 +238,21 @@ _FEW_TASKS = 60
 """Fewer tasks tell little: about 390 trials an arm show .50 against .60 (design/lab.md#power)."""
 
 
-class Part(Struct, frozen=True):
+def part(name: str, title: str, question: str, told: Outcome) -> Section:
     """A section of a report."""
+    return Section(
+        study=name,
+        title=title,
+        question=question,
+        context="eval",
+        findings=told.findings,
+        tables=told.tables,
+        charts=list(filter(None, told.charts)),
+        limits=list(told.limits or ()),
+    )
 
-    name: str
-    title: str
-    question: str
-    outcome: Outcome
 
-
-def parts(run: Run) -> list[Part]:
+def parts(run: Run) -> list[Section]:
     """The sections of a retry loop's report; of random directions it tells what others are beside them. LabError when
     the run has no episode yet."""
     every, conditions = episodes_of(run), asked_of(run)
@@ -267,7 +273,7 @@ def parts(run: Run) -> list[Part]:
 # -- by condition ------------------------------------------------------------------------------------------------------
 
 
-def _by_condition(folder: Path, episodes: Sequence[EpisodeRow], attempts: Sequence[AttemptRow]) -> Part:
+def _by_condition(folder: Path, episodes: Sequence[EpisodeRow], attempts: Sequence[AttemptRow]) -> Section:
     grouped = conditions_of(episodes)
     valid = _valid(attempts)
     findings, rows, points = [], [], []
@@ -304,7 +310,7 @@ def _by_condition(folder: Path, episodes: Sequence[EpisodeRow], attempts: Sequen
     if (tasks := len({row.task for row in episodes})) < _FEW_TASKS:
         limits.append(f"{tasks} tasks: only large differences show. About 390 trials an arm tell .50 from .60.")
     chart = _chart("lab.full_pass", "Full pass by condition", charts.dots(""), points, len(episodes), "episodes")
-    return Part(
+    return part(
         "conditions", "Conditions", "How do episodes end under each condition?",
         Outcome(findings, [table], [chart] if len(points) > 1 else [], limits),
     )  # fmt: skip
@@ -354,7 +360,9 @@ def _chart(  # noqa: PLR0913  (what a chart is of)
 # -- against the baseline ----------------------------------------------------------------------------------------------
 
 
-def _against(episodes: Sequence[EpisodeRow], attempts: Sequence[AttemptRow], conditions: Sequence[Condition]) -> Part:
+def _against(
+    episodes: Sequence[EpisodeRow], attempts: Sequence[AttemptRow], conditions: Sequence[Condition]
+) -> Section:
     grouped = conditions_of(episodes)
     base = grouped.get(BASELINE.name, [])
     every = [
@@ -375,13 +383,13 @@ def _against(episodes: Sequence[EpisodeRow], attempts: Sequence[AttemptRow], con
         limits.append(short)
     title = "Against the baseline"
     tables = [paired_table("lab.against", title, comparisons, chance=chance)] if comparisons else []
-    return Part("against", title, "What does a condition change, task by task?", Outcome([], tables, [], limits))
+    return part("against", title, "What does a condition change, task by task?", Outcome([], tables, [], limits))
 
 
 # -- by attempt --------------------------------------------------------------------------------------------------------
 
 
-def _by_attempt(attempts: Sequence[AttemptRow]) -> Part:
+def _by_attempt(attempts: Sequence[AttemptRow]) -> Section:
     grouped: dict[tuple[str, int], list[AttemptRow]] = {}
     for row in attempts:
         grouped.setdefault((row.condition, row.attempt), []).append(row)
@@ -416,7 +424,7 @@ def _by_attempt(attempts: Sequence[AttemptRow]) -> Part:
     ]
     note = "Infrastructure is a fault of this machine, never of the model."
     second = table_of("lab.errors", "What went wrong", errors, len(attempts), "answers", note, {"n": "answers"})
-    return Part("attempts", "Attempts", "What comes with each attempt?", Outcome([], [first, second]))
+    return part("attempts", "Attempts", "What comes with each attempt?", Outcome([], [first, second]))
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -427,7 +435,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 # -- activations -------------------------------------------------------------------------------------------------------
 
 
-def _projections(rows: Sequence[ProjectionRow]) -> Part:
+def _projections(rows: Sequence[ProjectionRow]) -> Section:
     grouped: dict[tuple[str, int, str, int, str], list[ProjectionRow]] = {}
     for row in rows:
         if row.coordinate is not None:
@@ -449,12 +457,12 @@ def _projections(rows: Sequence[ProjectionRow]) -> Part:
         {"n": "prompts", "attempt": "before attempt"},
     )
     limits = ["Later prompts are longer and of episodes that failed: compare attempts within a task."]
-    return Part(
+    return part(
         "projections", "Projections", "Where do prompts lie along the directions?", Outcome([], [table], [], limits)
     )
 
 
-def _checks(rows: Sequence[ManipulationRow]) -> Part:
+def _checks(rows: Sequence[ManipulationRow]) -> Section:
     told = [
         {
             "condition": row.condition, "n": row.n, "verdict": row.verdict or None, "kl": short(row.kl),
@@ -469,7 +477,7 @@ def _checks(rows: Sequence[ManipulationRow]) -> Part:
     }
     limits = [f"{row.condition!r} {says[row.verdict]}" for row in rows if row.verdict in says]
     question = "Did steering move the model at all?"
-    return Part("manipulation", "Manipulation checks", question, Outcome([], [table], [], limits))
+    return part("manipulation", "Manipulation checks", question, Outcome([], [table], [], limits))
 
 
 MOST_ROWS = 500
@@ -497,18 +505,18 @@ _NOTES = {
 """What the columns of an experiment's tables mean."""
 
 
-def sections(run: Run) -> list[Part]:
+def sections(run: Run) -> list[Section]:
     """Return the parts of a run's report: a retry loop's findings, else summaries and tables. LabError when it
     holds nothing."""
     if run.config.experiment == RETRY_LOOP:
         return [*parts(run), _ground(run)]
-    made = [part for part in (_summaries(run), _tables(run)) if part.outcome.tables]
+    made = [section for section in (_summaries(run), _tables(run)) if section.tables]
     if not made:
         raise LabError(f"{run.folder} holds no result yet.", "Run the same command again: it continues.")
     return [*made, _ground(run)]
 
 
-def _summaries(run: Run) -> Part:
+def _summaries(run: Run) -> Section:
     tables = []
     for path in sorted(run.folder.glob("*.json")):
         if path.name in ("config.json", "manifest.json"):
@@ -520,7 +528,7 @@ def _summaries(run: Run) -> Part:
                 f"{path} can't be read: {problem}", "Run the experiment again: it writes the file."
             ) from problem
         tables.append(_flat(path.stem, summary))
-    return Part("summaries", "Summaries", "What came of it?", Outcome([], tables))
+    return part("summaries", "Summaries", "What came of it?", Outcome([], tables))
 
 
 def _flat(name: str, document: Any) -> Table:
@@ -543,7 +551,7 @@ def _leaves(document: Any, under: str) -> list[tuple[str, Any]]:
     return [(under, document)]
 
 
-def _tables(run: Run) -> Part:
+def _tables(run: Run) -> Section:
     tables = []
     for path in sorted((run.folder / "rows").glob("*.jsonl")):
         rows = read_any(path)
@@ -560,7 +568,7 @@ def _tables(run: Run) -> Part:
     # What was found is a few rows, what it was found in are many: the answer comes first.
     tables.sort(key=lambda table: (table.n, table.id))
     filled = [table for table in tables if table.rows]
-    return Part(
+    return part(
         "rows",
         "Rows",
         "What was measured?",
@@ -654,10 +662,10 @@ def _cell(value: Any) -> str | None:
     return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 1] + "…"
 
 
-def _ground(run: Run) -> Part:
+def _ground(run: Run) -> Section:
     """Return the settings and manifest of a run."""
     tables = [_flat("settings", run.config.settings), _flat("manifest", msgspec.to_builtins(run.manifest))]
-    return Part("ground", "What it stands on", "Which settings, model and versions?", Outcome([], tables))
+    return part("ground", "What it stands on", "Which settings, model and versions?", Outcome([], tables))
 
 
 _SCORES = ("full_pass", "visible_pass", "hidden_pass", "hardcoded")

@@ -25,7 +25,6 @@ from agentsignals_lab.conditions import Condition
 from agentsignals_lab.evaluation import Verdict, evaluate, hardcoding, legacy_score, prose_markers
 from agentsignals_lab.residual import Calibration, Edit, Generation, Message, Piece, Request, Sampling
 from agentsignals_lab.runs import Row, seed_of
-from agentsignals_lab.sandbox import Limits
 from agentsignals_lab.texts import Wording
 
 if TYPE_CHECKING:
@@ -159,8 +158,6 @@ class Plan(Struct, frozen=True, kw_only=True):
     temperature: float = 0.2
     top_p: float = 0.9
     seed: int = 13
-    limits: Limits = Limits()
-    """Of the code of one answer."""
     evaluating: int = max(1, (os.cpu_count() or 1) - 1)
     """Answers that are evaluated at a time, beside the writing. More than there are processors would make code slow
     that is stopped by the clock."""
@@ -527,7 +524,7 @@ class _Pool:
     def _evaluate(self, episode: Episode, answer: Generation) -> None:
         def judge() -> None:
             try:
-                verdict: Any = evaluate(episode.task, answer.text, self._plan.limits)
+                verdict: Any = evaluate(episode.task, answer.text)
             except BaseException as problem:  # noqa: BLE001  (raised again where the verdict is awaited)
                 verdict = problem
             self._ended.put(Event(episode, answer, verdict))

@@ -304,7 +304,7 @@ def run_loop(  # noqa: PLR0913  (what a loop is of)
     kept = run.table("episodes", EpisodeRow)
     others: list[Table[Any]] = [run.table("attempts", AttemptRow), run.table("projections", ProjectionRow)]
     for table in others:
-        table.keep(lambda row: row.key[: len(EPISODE_KEY)] in kept)
+        table.rewrite([row for row in table.rows if row.key[: len(EPISODE_KEY)] in kept])
     order = [(c, t, s) for s in range(samples) for t in tasks for c in conditions]
     work = [Work(c, t, s) for c, t, s in order if (c.name, t.key, s) not in kept]
     before, traced = len(kept.rows), run_id(run.config, run.manifest)
@@ -324,7 +324,7 @@ def run_loop(  # noqa: PLR0913  (what a loop is of)
         places: dict[tuple[object, ...], int] = {key: n for n, key in sorting}
         every: list[Table[Any]] = [kept, *others]
         for table in every:
-            table.arrange(lambda row: places.get(row.key[: len(EPISODE_KEY)], len(places)))
+            table.rewrite(sorted(table.rows, key=lambda row: places.get(row.key[: len(EPISODE_KEY)], len(places))))
     return Ran(len(kept.rows), len(kept.rows) - before)
 
 

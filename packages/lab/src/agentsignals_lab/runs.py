@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from itertools import product
@@ -77,22 +77,11 @@ class Table(Generic[R]):
             file.flush()
             os.fsync(file.fileno())
 
-    def keep(self, wanted: Callable[[R], bool]) -> None:
-        """Takes away all rows but the wanted ones; on disk, too, before this returns."""
-        left = [row for row in self.rows if wanted(row)]
-        if len(left) < len(self.rows):
-            self._rewrite(left)
-
-    def arrange(self, place: Callable[[R], Any]) -> None:
-        """Orders the rows by their place: they come in the order in which work ends."""
-        if (ordered := sorted(self.rows, key=place)) != self.rows:
-            self._rewrite(ordered)
-
-    def _rewrite(self, rows: list[R]) -> None:
-        self.rows, self._keys = rows, {row.key for row in rows}
-        beside = self._path.with_suffix(".new")
-        private_files.write(beside, msgspec.json.Encoder().encode_lines(rows))
-        beside.replace(self._path)
+    def rewrite(self, rows: list[R]) -> None:
+        """Has these rows instead, on disk, too, before this returns."""
+        if rows != self.rows:
+            self.rows, self._keys = rows, {row.key for row in rows}
+            _replace(self._path, msgspec.json.Encoder().encode_lines(rows))
 
     def _read(self, kind: type[R]) -> list[R]:
         """The rows that are there. A last line that was cut by a kill is no row, and is taken away."""
@@ -110,6 +99,15 @@ class Table(Generic[R]):
                 f"The rows in {self._path} are not those that this version writes: {error}", "Name a new folder."
             ) from error
         return rows
+
+
+def _replace(path: Path, content: bytes) -> Path:
+    """The file whole or not at all."""
+    private_files.make_folder(path.parent)
+    beside = path.with_suffix(".new")
+    private_files.write(beside, content)
+    beside.replace(path)
+    return path
 
 
 def read_any(path: Path) -> list[dict[str, Any]]:
@@ -151,11 +149,6 @@ class Manifest(Struct, frozen=True, kw_only=True):
     files: dict[str, str] = {}
     """SHA-256 of what the settings name: tasks, texts, a setting, directions."""
 
-    def same_ground(self, other: Manifest) -> list[str]:
-        """In what two manifests differ such that their rows do not belong in one table."""
-        fields = ("model", "evaluator", "texts", "sandbox", "seed", "files")
-        return [name for name in fields if getattr(self, name) != getattr(other, name)]
-
 
 def versions_of(*names: str) -> dict[str, str]:
     """Versions of these packages, those that are installed."""
@@ -190,7 +183,8 @@ class Run:
                     "Name a new folder, or use the settings in its config.json.",
                 )
             now = msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)
-            if differ := before.manifest.same_ground(now):
+            ground = ("model", "evaluator", "texts", "sandbox", "seed", "files")
+            if differ := [name for name in ground if getattr(before.manifest, name) != getattr(now, name)]:
                 raise LabError(
                     f"{folder} was begun with another {' and another '.join(differ)}.",
                     "Name a new folder. `agentsignals evals compare` compares the two runs.",
@@ -225,19 +219,11 @@ class Run:
 
     def write_trace(self, name: str, lines: list[Any]) -> Path:
         """A session as JSON lines, whole or not at all."""
-        return self._write(self.folder / "traces" / f"{name}.jsonl", msgspec.json.Encoder().encode_lines(lines))
+        return _replace(self.folder / "traces" / f"{name}.jsonl", msgspec.json.Encoder().encode_lines(lines))
 
     def write_summary(self, name: str, what: Any) -> Path:
         """A result that is no table: an effect with its interval, a chosen layer."""
-        return self._write(self.folder / f"{name}.json", msgspec.json.format(msgspec.json.encode(what)) + b"\n")
-
-    @staticmethod
-    def _write(path: Path, content: bytes) -> Path:
-        private_files.make_folder(path.parent)
-        beside = path.with_suffix(".new")
-        private_files.write(beside, content)
-        beside.replace(path)
-        return path
+        return _replace(self.folder / f"{name}.json", msgspec.json.format(msgspec.json.encode(what)) + b"\n")
 
     def keep_tasks(self, tasks: Iterable[Task]) -> None:
         """Stores tasks of files, so that answers can be scored again wherever the files are by then."""

@@ -7,7 +7,6 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -73,6 +72,10 @@ class Served:
             "name": model,  # what the URL holds of user names and passwords is left out
             "server": f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}",
         }
+        if self.leaves:
+            from agentsignals.store.secrets import pseudonym_key  # noqa: PLC0415  (a server here needs none)
+
+            self._redactor = Redactor(pseudonym_key())
         self._openai = parts.hostname.endswith("openai.com")
         self._opener = http_opener(not self.leaves)
         self._tell, self._wait = tell, wait
@@ -107,25 +110,15 @@ class Served:
     def _body(self, chat: Sequence[Message], how: Sampling) -> bytes:
         if not chat or chat[-1].speaker == "assistant":
             raise LabError("A server can't continue an answer.", "End the chat with a user's message.")
-        messages = [{"role": message.speaker, "content": self._text(message)} for message in chat]
+        texts = ("".join(piece.text for piece in message.pieces) for message in chat)
+        told = (self._redactor.plain(text) if self.leaves else text for text in texts)
+        messages = [{"role": message.speaker, "content": text} for message, text in zip(chat, told, strict=True)]
         asked: dict[str, Any] = {"model": self.name, "messages": messages, "seed": how.seed}
-        if how.stop:
-            asked["stop"] = list(how.stop)
         if self._openai:
             # Its newer models take neither the older name nor a temperature other than one.
             return msgspec.json.encode(asked | {"max_completion_tokens": how.max_new_tokens})
         more = {"max_tokens": how.max_new_tokens, "temperature": how.temperature, "top_p": how.top_p}
         return msgspec.json.encode(asked | more)
-
-    def _text(self, message: Message) -> str:
-        text = "".join(piece.text for piece in message.pieces)
-        return self._redactor.plain(text) if self.leaves else text
-
-    @cached_property
-    def _redactor(self) -> Redactor:
-        from agentsignals.store.secrets import pseudonym_key  # noqa: PLC0415  (a server here needs none)
-
-        return Redactor(pseudonym_key())
 
     def _once(self, body: bytes) -> Generation:
         """One call. Raises Busy where another may be answered."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from agentsignals.errors import LabError
@@ -69,12 +69,8 @@ _ALONE = 4
 """Prompts that are run alone, too, for what a batch changes."""
 
 
-class Unsteered(NamedTuple):
-    """Prompts run without a condition, which all conditions share."""
-
-    logprobs: Array
-    noise: float
-    states: Array | None
+Unsteered = tuple[Array, float, Array | None]
+"""Of prompts run without a condition, which all conditions share: log-probabilities, noise, and states."""
 
 
 def manipulation(  # noqa: PLR0913  (what is compared, and what is known of it already)
@@ -101,7 +97,7 @@ def manipulation(  # noqa: PLR0913  (what is compared, and what is known of it a
         plain = model.next_logprobs(prompts)
         alone = np.concatenate([model.next_logprobs([prompt]) for prompt in prompts[:_ALONE]])
         states = model.record(prompts, [max(of.layers)], last) if of is not None else None
-        found[key] = Unsteered(plain, _divergence(alone, plain[:_ALONE]), states)
+        found[key] = plain, _divergence(alone, plain[:_ALONE]), states
     plain, noise, states = found[key]
     kl = _divergence(model.next_logprobs(prompts, does), plain)
     verdict = "moved" if kl > max(LEAST_KL, NOISE_FACTOR * noise) else "nothing"

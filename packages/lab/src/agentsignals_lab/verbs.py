@@ -119,23 +119,10 @@ def text_of_ended(summary: dict[str, Any]) -> str:
 
 def document(run: Run) -> Document:
     """The run's report before it has a form."""
-    from agentsignals.ui.document import FORM, Document, Section
+    from agentsignals.ui.document import FORM, Document
 
     from agentsignals_lab.report import sections
 
-    chapters = [
-        Section(
-            study=part.name,
-            title=part.title,
-            question=part.question,
-            context="eval",
-            findings=part.outcome.findings,
-            tables=part.outcome.tables,
-            charts=list(filter(None, part.outcome.charts)),
-            limits=list(part.outcome.limits or ()),
-        )
-        for part in sections(run)
-    ]
     experiment = run.config.experiment.replace("_", " ").capitalize()
     return Document(
         form=FORM,
@@ -146,7 +133,7 @@ def document(run: Run) -> Document:
         prices=(),
         context="eval",
         contexts={"eval": 1},
-        sections=chapters,
+        sections=sections(run),
         about=f"{experiment} of {run.manifest.model.get('name') or 'a model'}",
     )
 

@@ -127,7 +127,7 @@ def judge(task: Task, answer: str, evaluator: str) -> Judged:
         return evaluate_legacy(task, answer, evaluator)
     by = evaluate(task, answer)
     passes = by.visible_pass, by.hidden_pass, by.full_pass
-    return Judged(by.valid_python, by.has_function, *passes, by.error, by.source)
+    return Judged(by.valid_python, by.error_class != "no_function", *passes, by.error, by.source)
 
 
 # -- Tables

@@ -10,7 +10,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from agentsignals.errors import LabError
 from msgspec import Struct
@@ -138,14 +138,14 @@ def _case(test: ast.expr, function: str) -> Case:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return Case(_arguments(test.operand, function), False)
     if isinstance(test, ast.Call):
-        if _name(test.func) in ("math.isclose", "isclose"):
+        if ast.unparse(test.func) in ("math.isclose", "isclose"):
             return _close(test, function)
         return Case(_arguments(test, function), True)
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
         raise TypeError("no comparison")
     left, right = test.left, test.comparators[0]
     if isinstance(test.ops[0], ast.Lt | ast.LtE):
-        gap = left.args[0] if isinstance(left, ast.Call) and _name(left.func) == "abs" else None
+        gap = left.args[0] if isinstance(left, ast.Call) and ast.unparse(left.func) == "abs" else None
         if not isinstance(gap, ast.BinOp) or not isinstance(gap.op, ast.Sub):
             raise TypeError("no distance")
         call, value = (gap.left, gap.right) if isinstance(gap.left, ast.Call) else (gap.right, gap.left)
@@ -167,13 +167,9 @@ def _close(test: ast.Call, function: str) -> Case:
 
 
 def _arguments(call: ast.expr, function: str) -> tuple[Any, ...]:
-    if not isinstance(call, ast.Call) or _name(call.func) not in (function, STAND_IN) or call.keywords:
+    if not isinstance(call, ast.Call) or ast.unparse(call.func) not in (function, STAND_IN) or call.keywords:
         raise TypeError("another call")
     return tuple(_literal(argument) for argument in call.args)
-
-
-def _name(function: ast.expr) -> str:
-    return ast.unparse(function)
 
 
 def _literal(value: ast.expr) -> Any:
@@ -200,17 +196,13 @@ def _positive(within: Any) -> float:
 
 
 def shown_arguments(task: Task) -> set[str]:
-    """The arguments, as Python writes them, that the task's words and visible cases show."""
-    return {*calls_in(words(task), task.function), *(repr(case.args) for case in task.visible)}
-
-
-def calls_in(text: str, function: str) -> set[str]:
-    """The arguments, as Python writes them, of calls of the function with literals that stand in a text."""
-    arguments: set[str] = set()
-    for begun in re.finditer(rf"\b{re.escape(function)}\s*\(", text):
+    """The arguments, as Python writes them, of the task's visible cases, and of calls with literals in its words."""
+    arguments, text = {repr(case.args) for case in task.visible}, words(task)
+    for begun in re.finditer(rf"\b{re.escape(task.function)}\s*\(", text):
         for ended in re.finditer(r"\)", text[begun.start() : begun.start() + _LONGEST_CALL]):
             try:
-                arguments.add(repr(read_case(text[begun.start() : begun.start() + ended.end()], function).args))
+                call = text[begun.start() : begun.start() + ended.end()]
+                arguments.add(repr(read_case(call, task.function).args))
             except LabError:
                 continue  # the bracket closes something inside the call, or it is one of names
             break
@@ -255,11 +247,9 @@ def variant(task: Task, name: Variant) -> Task:
 
 def variant_named(name: str) -> Variant:
     """The variant of that name. LabError when there is none."""
-    for kind in get_args(Variant):
-        if name == kind:
-            found: Variant = kind
-            return found
-    raise LabError(f"There is no variant {name!r}.", f"Variants: {', '.join(get_args(Variant))}.")
+    if name not in get_args(Variant):
+        raise LabError(f"There is no variant {name!r}.", f"Variants: {', '.join(get_args(Variant))}.")
+    return cast(Variant, name)
 
 
 def hardcoded(task: Task) -> str:

@@ -27,7 +27,6 @@ from agentsignals_lab.residual import (
     Generation,
     Message,
     Piece,
-    Positions,
     Prompt,
     Sampling,
     Span,
@@ -56,8 +55,6 @@ class SettingConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A file of contrast texts in place of the setting's."""
     tasks: int = 60
     """Most tasks. Tasks that are not drawn are taken in their order."""
-    families: tuple[str, ...] = ()
-    """Families of tasks that are not drawn; none named: all."""
     seed: int = 13
     randoms: int = RANDOMS
     """Random directions that a direction is compared with. With fewer than `statistics.enough` the result has a
@@ -195,14 +192,20 @@ def read_setting(asked: SettingConfig) -> ReadSetting:
     text_file = None if document.texts is None else path.parent / document.texts
     if asked.texts is not None:
         text_file = Path(asked.texts)
-    chosen = chosen_tasks(document.tasks, beside=path.parent)
-    if asked.families:
-        chosen = [task for task in chosen if task.family in asked.families]
-    chosen = chosen[: asked.tasks]
+    chosen = chosen_tasks(document.tasks, beside=path.parent)[: asked.tasks]
     if len(chosen) < _FEWEST_TASKS:
         raise LabError(f"{path} has {len(chosen)} tasks.", "Give at least two: intervals are over tasks.")
+    both = (outcome.worse, outcome.better) if isinstance(outcome, Continuation) else ()
+    templates = [document.scene.attempt, *both]
     for task in chosen:
-        check_fields(path, document, task)
+        made = [of_task(template, task) for template in templates]
+        if empty := [t for t, text in zip(templates, made, strict=True) if not text.strip()]:
+            raise LabError(f"{path}: {empty[0]!r} of the task {task.id!r} is empty.", "Give the tasks that field.")
+        if len(made) > 1 and made[1] == made[2]:
+            raise LabError(
+                f"{path}: both continuations of the task {task.id!r} are the same.",
+                "Make the two continuations differ.",
+            )
     files = {} if asked.file is None else {"setting": sha256}
     files |= files_of(document.tasks, path.parent)
     contrast = texts.contrast() if text_file is None else read_contrast(text_file)
@@ -217,20 +220,6 @@ def read_setting(asked: SettingConfig) -> ReadSetting:
         wording=Wording(tones, document.words),
         files=files,
     )
-
-
-def check_fields(path: Path, document: SettingDocument, task: Task) -> None:
-    """LabError where a template takes what a task does not have, or two continuations come out the same."""
-    templates = [document.scene.attempt]
-    if isinstance(document.outcome, Continuation):
-        templates += [document.outcome.worse, document.outcome.better]
-    made = [of_task(template, task) for template in templates]
-    if empty := [t for t, text in zip(templates, made, strict=True) if not text.strip()]:
-        raise LabError(f"{path}: {empty[0]!r} of the task {task.id!r} is empty.", "Give the tasks that field.")
-    if len(made) > 1 and made[1] == made[2]:
-        raise LabError(
-            f"{path}: both continuations of the task {task.id!r} are the same.", "Make the two continuations differ."
-        )
 
 
 def of_task(template: str, task: Task) -> str:
@@ -399,13 +388,10 @@ def text_states(at: Setting, layers: Sequence[int], step: Callable[[], None]) ->
 
 
 def scene_states(at: Setting, scenes: Sequence[Scene], source: Source, layers: Sequence[int]) -> Array:
-    """(scenes, layers, d), means over the tokens of the place."""
-    return at.model.record([scene.prompt for scene in scenes], layers, place_of(source))
-
-
-def place_of(source: Source) -> Positions:
-    """The tokens of a scene that a source is read at; texts have none there, and feedback stands in."""
-    return place("decision" if source == "decision" else "feedback")
+    """(scenes, layers, d), means over the tokens of the place; `stories` have none there, and feedback stands in."""
+    return at.model.record(
+        [scene.prompt for scene in scenes], layers, place("decision" if source == "decision" else "feedback")
+    )
 
 
 def learnt(at: Setting, source: Source, layers: Sequence[int], tasks: Sequence[Task]) -> DirectionSet:

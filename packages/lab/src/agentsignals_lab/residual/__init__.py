@@ -146,14 +146,13 @@ class Sampling(Struct, frozen=True):
     temperature: float = 0.0
     top_p: float = 1.0
     seed: int = 0
-    stop: tuple[str, ...] = ()
 
 
 class Generation(Struct, frozen=True, kw_only=True):
     """Text of a model after a prompt."""
 
     text: str
-    """Without special tokens, and up to a stop string."""
+    """Without special tokens."""
     tokens: tuple[int, ...]
     """All that were drawn, an end token included. Empty where a server told none."""
     finish: Literal["stop", "length"]
@@ -218,8 +217,6 @@ class Loading(Struct, frozen=True, kw_only=True):
     """The most rows of a batch. 1: exact, each row is computed alone, and what it says depends on nothing beside it."""
     batch_tokens: int | None = None
     """The most tokens of one batch, padding and answers included; None: by the memory of a GPU, 8,192 elsewhere."""
-    remote_code: bool = False
-    """Runs Python that comes with the model: only for one whose code you would run yourself."""
     offline: bool = False
     """Only what lies on this machine."""
     packed: bool = True

@@ -41,24 +41,19 @@ class Answer:
         """The next random number, uniform in [0, 1)."""
         return float(self._numbers.random())
 
-    def take(self, token: int, logprob: float, ends: Collection[int], read: Callable[[list[int]], str]) -> None:
-        """Appends a token; `read` makes text of tokens."""
+    def take(self, token: int, logprob: float, ends: Collection[int]) -> None:
+        """Appends a token."""
         self.tokens.append(token)
         self._logprob_sum += logprob
-        if token in ends or (self.sampling.stop and self._stop_at(read(self.tokens)) is not None):
+        if token in ends:
             self.finish = "stop"
         elif len(self.tokens) >= self.sampling.max_new_tokens:
             self.finish = "length"
 
-    def _stop_at(self, text: str) -> int | None:
-        return min((at for at in map(text.find, self.sampling.stop) if at >= 0), default=None)
-
     def whole(self, read: Callable[[list[int]], str]) -> Generation:
-        """The answer; its text ends before the first stop string."""
-        text = read(self.tokens)
-        text = text[: self._stop_at(text)]
+        """The answer; `read` makes text of tokens."""
         return Generation(
-            text=text,
+            text=read(self.tokens),
             tokens=tuple(self.tokens),
             finish=self.finish or "length",
             prompt_tokens=self._prompt_tokens,
@@ -150,25 +145,18 @@ class RoomyLayer(DynamicLayer):  # type: ignore[misc]  # of a package without ty
         return grown[0], grown[1]
 
 
-class Kept(NamedTuple):
-    """Rows of a cache that are to stay."""
-
-    cache: Cache
-    rows: list[int]
-
-
 def empty() -> Cache:
     """A cache with nothing in it."""
     return Cache(layer_class_to_replicate=RoomyLayer)
 
 
-def joined(parts: Sequence[Kept], columns: int) -> Cache:
+def joined(parts: Sequence[tuple[Cache, list[int]]], columns: int) -> Cache:
     """One cache of the rows kept of each, all ending at the same column; what a row lacks on the left is zeros, which
     the attention mask hides."""
     whole = empty()
-    for layer in range(len(parts[0].cache.layers)):
+    for layer in range(len(parts[0][0].layers)):
         keys, values = (
-            torch.cat([aligned(getattr(part.cache.layers[layer], name)[part.rows], columns) for part in parts])
+            torch.cat([aligned(getattr(cache.layers[layer], name)[rows], columns) for cache, rows in parts])
             for name in ("keys", "values")
         )
         whole.update(keys, values, layer)
@@ -297,7 +285,7 @@ class Decoding:
         going = [n for n, row in enumerate(part.rows) if row.answer.finish is None]
         answers = [part.rows[n].answer for n in going]
         for answer, token, logprob in zip(answers, *drawn(logits[going], answers), strict=True):
-            answer.take(token, logprob, self._ends, self._model.read)
+            answer.take(token, logprob, self._ends)
         self._leave(row for row in (part.rows[n] for n in going) if row.answer.finish is not None)
 
     def _leave(self, rows: Any) -> None:
@@ -318,7 +306,7 @@ class Decoding:
         run, cache = self._model.run_of([row.request.prompt for row in rows], written), None
         if self._cached:
             run.start = longest = run.batch.longest
-            held = [Kept(part.cache, places) for part, places in zip(parts, kept, strict=True) if places]
+            held = [(part.cache, places) for part, places in zip(parts, kept, strict=True) if places]
             cache = joined(held, longest)
             run.visible = _joined_visible(parts, kept, longest)
         return Part(rows, run, self._acting_on(rows), cache)

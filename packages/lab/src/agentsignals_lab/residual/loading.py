@@ -34,7 +34,7 @@ TOKENS_OF_A_PROCESSOR = 8192
 
 def load_model(named: str, how: Loading) -> HookedModel:
     """See `agentsignals_lab.residual.load`."""
-    shared = {"revision": how.revision, "trust_remote_code": how.remote_code, "local_files_only": how.offline}
+    shared = {"revision": how.revision, "trust_remote_code": False, "local_files_only": how.offline}
     # A device map of several devices needs accelerate; one device does not.
     spread = how.device in ("auto", "balanced", "balanced_low_0", "sequential")
     placed: dict[str, Any] = {"device_map": how.device} if spread else {}
@@ -132,10 +132,11 @@ def _file_of(named: str, file: str, shared: dict[str, Any]) -> str | None:
 
 def card_of(named: str, model: Any, tokenizer: Any, revision: str) -> ModelCard:
     """Return a model's part of a run's manifest."""
-    text = model.config.get_text_config()
+    text, folder = model.config.get_text_config(), Path(named)
+    known = f"sha256:{folder_sha256(folder)}" if folder.is_dir() else getattr(model.config, "_commit_hash", None)
     return ModelCard(
         name=named,
-        revision=_revision(named, model, revision),
+        revision=str(known or revision),
         tokenizer_sha256=tokenizer_sha256(tokenizer),
         architecture=type(model).__name__,
         layers=int(text.num_hidden_layers),
@@ -146,12 +147,6 @@ def card_of(named: str, model: Any, tokenizer: Any, revision: str) -> ModelCard:
         attention=str(model.config._attn_implementation),
         packages=versions_of("torch", "transformers", "tokenizers", "accelerate", "mistral-common"),
     )
-
-
-def _revision(named: str, model: Any, asked: str) -> str:
-    if Path(named).is_dir():
-        return f"sha256:{folder_sha256(Path(named))}"
-    return str(getattr(model.config, "_commit_hash", None) or asked)
 
 
 def folder_sha256(folder: Path) -> str:

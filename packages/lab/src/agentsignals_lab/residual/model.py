@@ -189,7 +189,8 @@ class HookedModel:
         self._batch_tokens = batch_tokens
         self.cached = cached
         self.blocks = blocks_of(model)
-        self._backbone = backbone_of(model)
+        # The model without its head: what is run when nobody asks for logits.
+        self._backbone = model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
         self._keeps_last = "logits_to_keep" in signature(model.forward).parameters
         self._cache_argument = cache_argument(model)
         self._device = model.get_input_embeddings().weight.device
@@ -311,22 +312,19 @@ class HookedModel:
             logits: np.ndarray = head(norm(given)).float().cpu().numpy()
         return logits
 
-    def first_token(self, text: str) -> int:
-        """The first token of a text as it goes on after a prompt. LabError when it has none."""
-        tokens = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        if not tokens:
-            raise LabError(f"{text!r} has no token.", "Name a word.")
-        return int(tokens[0])
-
-    def heads(self, prompt: Prompt, other: Prompt, ends: tuple[int, int]) -> Heads:
-        """Return the heads of two prompts of one length, for the log-odds of two next tokens as the outcome."""
+    def heads(self, prompt: Prompt, other: Prompt, first: str, second: str) -> Heads:
+        """Return the heads of two prompts of one length, for the log-odds of two words going on after them, of which
+        the first tokens count, as the outcome."""
         if len(prompt.tokens) != len(other.tokens):
             raise LabError(
                 f"Prompts of {len(prompt.tokens)} and {len(other.tokens)} tokens: heads are put token for token.",
                 "Give two that differ in words of as many tokens.",
             )
+        ends = [self._tokenizer(word, add_special_tokens=False)["input_ids"][:1] for word in (first, second)]
+        if not all(ends):
+            raise LabError(f"{first!r} or {second!r} has no token.", "Name a word.")
         ids = [torch.tensor([self._fitting(one).tokens], device=self._device) for one in (prompt, other)]
-        return Heads(self._model, self.blocks, ids, ends)
+        return Heads(self._model, self.blocks, ids, (int(ends[0][0]), int(ends[1][0])))
 
     def generate(
         self, prompts: Sequence[Prompt], sampling: Sequence[Sampling], edits: Sequence[Edit] = ()
@@ -465,11 +463,6 @@ def blocks_of(model: Any) -> list[torch.nn.Module]:
             "Use a causal model with one stack of blocks.",
         )
     return list(outermost[0])
-
-
-def backbone_of(model: Any) -> Any:
-    """The model without its head: what is run when nobody asks for logits."""
-    return model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
 
 
 def cache_argument(model: Any) -> str:

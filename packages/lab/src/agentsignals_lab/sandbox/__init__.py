@@ -403,7 +403,7 @@ def call(source: str, function: str, inputs: Sequence[tuple[Any, ...]], limits: 
     ended = run(limits, source=source, function=function, inputs=forms)
     results = _answers(ended.frames.split(b"\n")[1:-1], len(forms))
     if len(results) < len(forms):
-        results.append(_why(ended, limits))
+        results.append(ended.stopped or _exit(ended, limits))
         results += [NOT_REACHED] * (len(forms) - len(results))
     return Outcome(tuple(results), round(ended.wall_s, 4))
 
@@ -455,10 +455,8 @@ def printable(value: Any, most_chars: int) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in value[:most_chars])
 
 
-def _why(ended: Ended, limits: Limits) -> Failed:
+def _exit(ended: Ended, limits: Limits) -> Failed:
     """Return the reason why the process ended in the middle of a call."""
-    if ended.stopped is not None:
-        return ended.stopped
     code = ended.exit_code
     number = code - 128 if code > 128 else -code  # bubblewrap tells a signal as shells do
     if number == signal.SIGXCPU or (number == signal.SIGKILL and ended.wall_s >= limits.cpu_s):

@@ -96,7 +96,7 @@ def computing(machine: str) -> Program:
         if name in allowed:
             rules[allowed[name]] = [*_no_bit(flags + 1, SET_BITS), ALLOW]
     rules |= {
-        special["clone"]: [*_some_bit(0, CLONE_THREAD), *_no_bit(0, CLONE_NEW), ALLOW],
+        special["clone"]: [_low(0), (ANY_BIT, 1, 0, CLONE_THREAD), REFUSE, *_no_bit(0, CLONE_NEW), ALLOW],
         special["clone3"]: [UNKNOWN],  # its flags are out of a filter's sight; the C library falls back to clone
         special["prctl"]: [*_one_of(0, PRCTL_NAMES), ALLOW],
         special["fcntl"]: [*_one_of(1, FCNTL_HARMLESS), ALLOW],
@@ -108,14 +108,10 @@ def computing(machine: str) -> Program:
         special["sendto"]: [*_null(4), ALLOW],
         special["prlimit64"]: [*_one_of(0, (0,)), *_null(2), ALLOW],
     }
-    return _program(machine, rules, REFUSE)
-
-
-def _program(machine: str, rules: dict[int, Program], otherwise: Instruction) -> Program:
     program: Program = [(LOAD, 0, 0, 4), (EQUAL, 1, 0, ARCHITECTURES[machine].audit), KILL, (LOAD, 0, 0, 0)]
     for number, block in sorted(rules.items()):
         program += [(EQUAL, 0, len(block), number), *block]
-    return [*program, (GREATER, 0, 1, NEWEST), UNKNOWN, otherwise]
+    return [*program, (GREATER, 0, 1, NEWEST), UNKNOWN, REFUSE]
 
 
 def _low(argument: int) -> Instruction:
@@ -127,10 +123,6 @@ def _one_of(argument: int, values: Iterable[int], mask: int | None = None) -> Pr
     values = list(values)
     masked: Program = [] if mask is None else [(AND, 0, 0, mask)]
     return [_low(argument), *masked, *((EQUAL, len(values) - n, 0, v) for n, v in enumerate(values)), REFUSE]
-
-
-def _some_bit(argument: int, bits: int) -> Program:
-    return [_low(argument), (ANY_BIT, 1, 0, bits), REFUSE]
 
 
 def _no_bit(argument: int, bits: int) -> Program:

@@ -207,14 +207,12 @@ def seccomp(instructions: list[list[int]]) -> None:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-LOCKS: dict[str, Callable[[Any], None]] = {"rlimits": limit, "seccomp": seccomp}
-"""In the order they must be applied: each later one forbids what an earlier one needs."""
-
-
 def apply(wanted: dict[str, Any]) -> dict[str, str]:
     """Applies these locks and says why one could not be applied; empty: all are on."""
     reasons = {}
-    for name, lock in LOCKS.items():
+    # In this order: each later one forbids what an earlier one needs.
+    locks: dict[str, Callable[[Any], None]] = {"rlimits": limit, "seccomp": seccomp}
+    for name, lock in locks.items():
         if name in wanted:
             try:
                 lock(wanted[name])

@@ -224,35 +224,20 @@ class Wording:
         self.by_tone = {**tones(), **(own or {})}
         self.words = words or Words()
 
-    @property
-    def tones(self) -> tuple[str, ...]:
-        """The tones that it has words for."""
-        return tuple(self.by_tone)
-
     def opening(self, task: Task, tone: str) -> list[Message]:
         """The chat before the first attempt."""
         system = self._tone(tone).system
         fields = {"words": words(task), "says": task.says, "signature": task.signature, "function": task.function}
         pieces = [Piece("task", filled(self.words.task, fields))]
-        if tests := self._tests(task):
+        tests = examples(task)
+        if self.words.case:
+            shown = ((", ".join(map(repr, case.args)), repr(case.expected)) for case in task.visible)
+            of_cases = ({"function": task.function, "args": args, "expected": expected} for args, expected in shown)
+            tests = "".join(filled(self.words.case, fields) for fields in of_cases)
+        if tests:
             pieces.append(Piece("tests", filled(self.words.tests, {"tests": tests})))
         asked = Message("user", tuple(pieces))
         return [Message("system", (Piece("system", system),)), asked] if system else [asked]
-
-    def _tests(self, task: Task) -> str:
-        if not self.words.case:
-            return examples(task)
-        return "".join(
-            filled(
-                self.words.case,
-                {
-                    "function": task.function,
-                    "args": ", ".join(map(repr, case.args)),
-                    "expected": repr(case.expected),
-                },
-            )
-            for case in task.visible
-        )
 
     def after_failure(self, task: Task, failure: str, attempt: int, left: int, tone: str) -> Message:
         """Return the message after attempt number `attempt` (from 0), with `left` to come."""
