@@ -83,6 +83,8 @@ def task(key: str) -> Task:
     return variant(plain, variant_named(wanted or "plain"))
 
 
+# -- rows of benchmarks
+
 HUB = "hf:"
 BENCHMARKS = ("human_eval", "mbpp", "livecodebench")
 """Families of the tasks that are made here."""
@@ -324,6 +326,8 @@ def _of_benchmark(task: Task, tests: Sequence[Case]) -> Task:
     return replace(task, visible=tuple(visible), hidden=tuple(hidden))
 
 
+# -- files
+
 ENDING, TABLE = ".jsonl", ".parquet"
 _LONGEST_ID = 120
 
@@ -448,6 +452,8 @@ def _written(record: dict[str, Any]) -> Task:
         raise LabError(f"the hidden case {shown(leaks[0], name)} is shown by its words or a visible case")
     return task
 
+
+# -- what a person writes
 
 HERE = Path()
 

@@ -37,17 +37,7 @@ from agentsignals_lab.experiments.setting import (
     learnt,
     setting,
 )
-from agentsignals_lab.residual import (
-    Ablate,
-    Add,
-    Calibration,
-    Edit,
-    Positions,
-    Replace,
-    Sampling,
-    Suppress,
-    place,
-)
+from agentsignals_lab.residual import Ablate, Add, Calibration, Edit, Positions, Replace, Sampling, Suppress, place
 from agentsignals_lab.runs import Row, Run, seed_of
 from agentsignals_lab.statistics import FEWEST_RANDOMS, LEVEL, RANDOMS, caveat, p_random, paired_difference
 

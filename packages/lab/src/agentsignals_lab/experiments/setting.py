@@ -21,17 +21,7 @@ from agentsignals_lab.coding_tasks import chosen_tasks, files_of
 from agentsignals_lab.coding_tasks.cases import Task, hardcoded
 from agentsignals_lab.directions import Array, DirectionSet, Recipe, split
 from agentsignals_lab.evaluation import evaluate
-from agentsignals_lab.residual import (
-    Calibration,
-    Edit,
-    Generation,
-    Message,
-    Piece,
-    Prompt,
-    Sampling,
-    Span,
-    place,
-)
+from agentsignals_lab.residual import Calibration, Edit, Generation, Message, Piece, Prompt, Sampling, Span, place
 from agentsignals_lab.retry_loop import visible_failure
 from agentsignals_lab.statistics import RANDOMS
 from agentsignals_lab.texts import ContrastTexts, Wording, Words, filled, read_contrast, read_tones
@@ -194,7 +184,7 @@ def read_setting(asked: SettingConfig) -> ReadSetting:
         text_file = Path(asked.texts)
     chosen = chosen_tasks(document.tasks, beside=path.parent)[: asked.tasks]
     if len(chosen) < _FEWEST_TASKS:
-        raise LabError(f"{path} has {len(chosen)} tasks.", "Give at least two: intervals are over tasks.")
+        raise LabError(f"{path} gives {len(chosen)} tasks.", "Give and ask for two at least: intervals are over tasks.")
     both = (outcome.worse, outcome.better) if isinstance(outcome, Continuation) else ()
     templates = [document.scene.attempt, *both]
     for task in chosen:

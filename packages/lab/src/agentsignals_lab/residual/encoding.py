@@ -18,7 +18,7 @@ from agentsignals.errors import LabError
 from agentsignals_lab.residual import Message, Piece, Prompt, Role, Span
 
 
-class Place(NamedTuple):
+class TextPlace(NamedTuple):
     """Where a message's text stands in the chat as written, and how many characters the template cut off its front."""
 
     start: int
@@ -45,7 +45,7 @@ def _applied(tokenizer: Any, chat: Sequence[Message], contents: Sequence[str], *
         ) from problem
 
 
-def places_of(text: str, contents: Sequence[str], write: Callable[[Sequence[str]], str]) -> list[Place]:
+def places_of(text: str, contents: Sequence[str], write: Callable[[Sequence[str]], str]) -> list[TextPlace]:
     """Where each message's text stands in `text`. LabError when the template did not keep one.
 
     `write` writes the chat once more with marks for the texts, since a short text may stand in the template's own
@@ -66,7 +66,7 @@ def places_of(text: str, contents: Sequence[str], write: Callable[[Sequence[str]
     return [place for _, place in sorted(zip(order, walked, strict=True))]
 
 
-def _walked(text: str, contents: Sequence[str], between: Sequence[str]) -> list[Place] | None:
+def _walked(text: str, contents: Sequence[str], between: Sequence[str]) -> list[TextPlace] | None:
     """Places of texts that follow each other with `between` between them, each perhaps trimmed."""
     places, at = [], 0
     for content, before, after in zip(contents, between, between[1:], strict=False):
@@ -75,7 +75,7 @@ def _walked(text: str, contents: Sequence[str], between: Sequence[str]) -> list[
         at += len(before)
         for trimmed in dict.fromkeys((content, content.strip(), content.rstrip(), content.lstrip())):
             if text.startswith(trimmed, at) and text.startswith(after, at + len(trimmed)):
-                places.append(Place(at, at + len(trimmed), content.find(trimmed)))
+                places.append(TextPlace(at, at + len(trimmed), content.find(trimmed)))
                 at += len(trimmed)
                 break
         else:
@@ -83,7 +83,7 @@ def _walked(text: str, contents: Sequence[str], between: Sequence[str]) -> list[
     return places
 
 
-def found_in(text: str, contents: Sequence[str]) -> list[Place]:
+def found_in(text: str, contents: Sequence[str]) -> list[TextPlace]:
     """Places of texts by looking for one after the other."""
     places, at = [], 0
     for content in contents:
@@ -97,7 +97,7 @@ def found_in(text: str, contents: Sequence[str]) -> list[Place]:
                 f"The message begins: {content[:60]!r}",
             )
         at = start + len(trimmed)
-        places.append(Place(start, at, content.find(trimmed)))
+        places.append(TextPlace(start, at, content.find(trimmed)))
     return places
 
 
@@ -156,7 +156,7 @@ def encode_pieces(tokenizer: Any, pieces: Sequence[Piece]) -> Prompt:
     text = "".join(piece.text for piece in pieces)
     if _is_fast(tokenizer):
         tokens, starts, added = _with_offsets(tokenizer, text, special=True)
-        place = Place(0, len(text), 0)
+        place = TextPlace(0, len(text), 0)
     else:
         tokens = tokenizer.encode(text, add_special_tokens=True)
         text_read, starts = _decoded(tokenizer, tokens)
@@ -194,7 +194,7 @@ def _at_word(text: str, start: int, end: int) -> int:
     return end - len(text[start:end].lstrip()) if not text[start:end].isspace() else start
 
 
-def _of_pieces(pieces: Sequence[Piece], place: Place) -> list[_Stretch]:
+def _of_pieces(pieces: Sequence[Piece], place: TextPlace) -> list[_Stretch]:
     starts = accumulate((len(piece.text) for piece in pieces), initial=place.start - place.cut)
     return [
         _Stretch(min(max(start, place.start), place.end), piece.role, piece.label)
