@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -72,10 +73,6 @@ class Served:
             "name": model,  # what the URL holds of user names and passwords is left out
             "server": f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}",
         }
-        if self.leaves:
-            from agentsignals.store.secrets import pseudonym_key  # noqa: PLC0415  (a server here needs none)
-
-            self._redactor = Redactor(pseudonym_key())
         self._openai = parts.hostname.endswith("openai.com")
         self._opener = http_opener(not self.leaves)
         self._tell, self._wait = tell, wait
@@ -119,6 +116,12 @@ class Served:
             return msgspec.json.encode(asked | {"max_completion_tokens": how.max_new_tokens})
         more = {"max_tokens": how.max_new_tokens, "temperature": how.temperature, "top_p": how.top_p}
         return msgspec.json.encode(asked | more)
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        from agentsignals.store.secrets import pseudonym_key  # noqa: PLC0415  (a server here needs none)
+
+        return Redactor(pseudonym_key())
 
     def _once(self, body: bytes) -> Generation:
         """One call. Raises Busy where another may be answered."""

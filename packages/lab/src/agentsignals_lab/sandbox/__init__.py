@@ -346,6 +346,7 @@ def executable() -> str:
     return str(Path(getattr(sys, "_base_executable", "") or sys.executable).resolve())
 
 
+@cache
 def _python() -> list[str]:
     """A bare Python, where it also is outside, and the inside of this package; without any installed package, and
     without the rest of this one, which knows what is expected."""
