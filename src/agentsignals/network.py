@@ -16,7 +16,6 @@ from agentsignals.errors import UsageError, install_command
 
 if TYPE_CHECKING:
     import urllib.request
-    from http.client import HTTPResponse
 
 # ruff: noqa: PLC0415  (see above; botocore is an optional package)
 
@@ -121,7 +120,14 @@ def http_request(  # noqa: PLR0913  (a request and its bounds, named at the call
     until = time.monotonic() + timeout_s
     try:
         with opener.open(request, timeout=timeout_s) as answer:
-            return _body(answer, most_bytes, until)
+            content = bytearray()
+            while part := answer.read1(_CHUNK_BYTES):
+                content += part
+                if len(content) > most_bytes:
+                    raise ValueError(f"an answer of more than {most_bytes:,} bytes")
+                if time.monotonic() > until:
+                    raise TimeoutError("the answer was incomplete at the time limit")
+            return bytes(content)
     except urllib.error.HTTPError as problem:
         with problem:
             try:
@@ -136,17 +142,6 @@ def http_request(  # noqa: PLR0913  (a request and its bounds, named at the call
     except (OSError, HTTPException, ValueError) as problem:  # URLError, time-outs, broken connections
         cause = getattr(problem, "reason", problem)
         raise Busy(str(cause) or type(problem).__name__, timed_out=isinstance(cause, TimeoutError)) from problem
-
-
-def _body(answer: HTTPResponse, most_bytes: int, until: float) -> bytes:
-    body = bytearray()
-    while part := answer.read1(_CHUNK_BYTES):
-        body += part
-        if len(body) > most_bytes:
-            raise ValueError(f"an answer of more than {most_bytes:,} bytes")
-        if time.monotonic() > until:
-            raise TimeoutError("the answer was incomplete at the time limit")
-    return bytes(body)
 
 
 # Object stores that speak S3: Amazon's, MinIO, Ceph, R2. Region, endpoint and credentials come from where Amazon's own

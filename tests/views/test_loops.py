@@ -166,9 +166,7 @@ def test_the_line_of_the_session_at_work(tmp_path: Path, capsys: pytest.CaptureF
     written(tmp_path / "new.jsonl", 4)
     assert main(["watch", str(tmp_path), "--once"]) == 0
     line = capsys.readouterr().out
-    assert (
-        "1 prompts, 4 calls, 4 failed, " in line and 'is this a loop? 4 attempts at the same call with "Bash"' in line
-    )
+    assert "1 prompt, 4 calls, 4 failed, " in line and 'is this a loop? 4 attempts at the same call with "Bash"' in line
     assert main(["watch", str(old), "--json"]) == 0
     state = json.loads(capsys.readouterr().out)
     assert (state["calls"], state["loop"]) == (1, None) and state["cost_usd"] > 0

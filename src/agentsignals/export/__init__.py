@@ -283,11 +283,17 @@ def data_card(
     template: str, choice: Choice, sources: list[str], title: str, facts: dict[str, Any], **parts: Any
 ) -> str:
     """Return the README of a data set's folder: the head that the Hub and `datasets` read, with these facts, and the
-    template's body. `title` is used where the person chose none."""
+    template's body, whose `parts` are texts or lists of lines. `title` is used where the person chose none."""
     title = choice.title or title
     head = {"pretty_name": title, "license": choice.licence or UNKNOWN_LICENCE, **facts}
-    body = card_text(template, title=one_line(title), closing=_card_closing(choice, sources), **parts)
-    return yaml_head(head) + body
+    lines = ["---"]
+    for name, value in head.items():  # as JSON, which is YAML that can't be misread
+        many = isinstance(value, list)
+        lines += [f"{name}:", *(f"- {json.dumps(one)}" for one in value)] if many else [f"{name}: {json.dumps(value)}"]
+    parts |= {"title": one_line(title), "closing": _card_closing(choice, sources)}
+    texts = {key: "\n".join(part) if isinstance(part, list) else part for key, part in parts.items()}
+    body = Path(__file__).with_name(template).read_text("utf-8").removesuffix("\n")
+    return "\n".join([*lines, "---", "", body.format(version=version("agentsignals"), **texts)])
 
 
 def finish_folder(folder: Path, card: str, choice: Choice, done: Exported) -> None:
@@ -309,24 +315,6 @@ def write_rows(path: Path, rows: Iterable[Any], redactor: Redactor | None) -> No
         for row in rows:
             line = json.dumps(row, ensure_ascii=False)
             out.write(f"{redactor.text(line) if redactor else line}\n")
-
-
-def yaml_head(facts: dict[str, Any]) -> str:
-    """Return the head of a card, between dashes. Each value is written as JSON, which is YAML that can't be misread."""
-    lines = []
-    for name, value in facts.items():
-        if isinstance(value, list):
-            lines += [f"{name}:", *(f"- {json.dumps(one)}" for one in value)]
-        else:
-            lines.append(f"{name}: {json.dumps(value)}")
-    return "\n".join(["---", *lines, "---", "", ""])
-
-
-def card_text(name: str, **parts: Any) -> str:
-    """Return the body of a card: the template of that name beside this module, filled in. Lists are lines."""
-    template = Path(__file__).with_name(name).read_text("utf-8").removesuffix("\n")
-    texts = {key: "\n".join(part) if isinstance(part, list) else part for key, part in parts.items()}
-    return template.format(version=version("agentsignals"), **texts)
 
 
 def _card_closing(choice: Choice, sources: list[str]) -> list[str]:

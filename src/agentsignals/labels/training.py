@@ -334,8 +334,11 @@ def calibrated(judged: Sequence[Judged], classes: Sequence[str]) -> Calibration 
     for project, of in by_project.items():
         if len(of) < FEWEST_RANDOM:
             continue
-        scaled = _scaled([j for j in rows if j.example.project != project], classes)
-        chances = [_chances(j, classes, *scaled) for j in of]
+        slope, offsets = _scaled([j for j in rows if j.example.project != project], classes)
+        chances = [
+            softmax([slope * j.scores.get(name, -_FAR) + at for name, at in zip(classes, offsets, strict=True)])
+            for j in of
+        ]
         weights, measured = weights + len(of), measured + 1
         for at, name in enumerate(classes):
             error = sum(chance[at] - (j.example.label == name) for j, chance in zip(of, chances, strict=True)) / len(of)
@@ -357,11 +360,6 @@ def calibrated(judged: Sequence[Judged], classes: Sequence[str]) -> Calibration 
 
 _UNKNOWN_ERROR = 0.5
 """Where it can't be measured: such a share's interval is everything."""
-
-
-def _chances(judged: Judged, classes: Sequence[str], slope: float, offsets: Sequence[float]) -> list[float]:
-    scores = [slope * judged.scores.get(name, -_FAR) + offset for name, offset in zip(classes, offsets, strict=True)]
-    return softmax(scores)
 
 
 _FAR = 20.0

@@ -134,7 +134,13 @@ def spending(  # noqa: PLR0913  (the options of the verb)
         for row in dated
         if (begin is None or row["quarter"] >= begin // 1) and (end is None or row["quarter"] < end)
     ]
-    starts = _block_starts(dated)
+    starts: dict[int, int] = {}
+    start = None  # of the five-hour block of a quarter of an hour, in seconds since 1970
+    for quarter in sorted({row["quarter"] for row in dated}):
+        second = quarter * _QUARTER_S
+        if start is None or second >= start + BLOCK.total_seconds():
+            start = second // 3600 * 3600
+        starts[quarter] = start
     names_of: dict[By, Callable[[Row], str]] = {
         "day": lambda row: f"{row['at']:%Y-%m-%d}",
         "week": lambda row: f"{row['at'].date() - timedelta(days=row['at'].weekday()):%Y-%m-%d}",
@@ -181,18 +187,6 @@ def _sum(name: str, of: Sequence[Row]) -> Spent:
         cost_usd=fsum(costs) if costs or not of else None,
         is_bound=any(row["is_bound"] or row["unpriced"] for row in of),
     )
-
-
-def _block_starts(dated: Sequence[Row]) -> dict[int, int]:
-    """Return the start of the five-hour block of each quarter of an hour, in seconds since 1970."""
-    starts: dict[int, int] = {}
-    start = None
-    for quarter in sorted({row["quarter"] for row in dated}):
-        second = quarter * _QUARTER_S
-        if start is None or second >= start + BLOCK.total_seconds():
-            start = second // 3600 * 3600
-        starts[quarter] = start
-    return starts
 
 
 def _open_block(dated: Sequence[Row], starts: dict[int, int], moment: datetime, zone: tzinfo | None) -> Block | None:

@@ -362,7 +362,14 @@ def _commit_rows(
             row.flags = ["diff_unreadable"]
             continue
         share = share_of(authored(lines))
-        row.in_turn = _in_turn(point, tree)
+        # A session had edited in the turn in which the commit was made, and went on after it.
+        row.in_turn = any(
+            start < commit.committed_at < end
+            and any(o.session_id == activity.session_id and start <= o.at <= point.at for o in tree.operations)
+            for activity in tree.activities
+            if activity.session_id in point.sessions
+            for start, end in activity.busy
+        )
         row.files, row.added, row.blank = len(files), len(lines), sum(line.is_blank for line in lines)
         row.agent_low, row.agent_high, row.agent_likely = share.low, share.high, share.likely
         row.mode = mode_of(share.low, share.high)
@@ -377,18 +384,6 @@ _TAGS = (
     "agent_exact", "agent_ws", "agent_shell", "agent_other_session", "human_observed", "preexisting", "moved",
     "generated", "unknown",
 )  # fmt: skip
-
-
-def _in_turn(point: Point, tree: Worktree) -> bool:
-    """Return whether a session had edited in the turn in which the commit was made, and went on after it."""
-    made = point.commit.committed_at
-    return any(
-        start < made < end
-        and any(o.session_id == activity.session_id and start <= o.at <= point.at for o in tree.operations)
-        for activity in tree.activities
-        if activity.session_id in point.sessions
-        for start, end in activity.busy
-    )
 
 
 def _fill_recorded(row: CommitRow, records: list[Recorded]) -> None:

@@ -93,7 +93,9 @@ def known_secrets(
         if is_new:
             live = {_mark(store, name) for name in store.manifest.shards}
             found = {mark: rows for mark, (rows, _) in _in_memory.items() if mark in live}
-            _write(store.folder, {mark: kept.shards[mark] for mark in kept.shards.keys() & live} | found)
+            held = _Kept(_code(), {mark: kept.shards[mark] for mark in kept.shards.keys() & live} | found)
+            with suppress(OSError):  # who can't write here collects them in each run
+                disk.write_atomically(store.folder / FILE, msgspec.json.encode(held))
         secrets = frozenset(secret for mark in marks.values() for secret in _in_memory[mark][1])
         if secrets not in _built:
             _built.clear()
@@ -172,11 +174,6 @@ def _code() -> str:
     parts = [part for unit in ("redaction", "shell") for part in files_and_times(str(package / unit))]
     stamp = "|".join([*sorted(parts), f"{here.st_size}:{here.st_mtime_ns}"])
     return disk.digest(stamp.encode("utf-8", "surrogateescape"))
-
-
-def _write(folder: Path, shards: dict[str, _Rows]) -> None:
-    with suppress(OSError):  # who can't write here collects them in each run
-        disk.write_atomically(folder / FILE, msgspec.json.encode(_Kept(_code(), shards)))
 
 
 # The key of pseudonyms, made once for a user and kept where nobody else can read it. With it the same person has the

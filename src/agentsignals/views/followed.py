@@ -221,7 +221,8 @@ def follows_python(text: str) -> bool:
         elif called == "run" and is_method and getattr(node.func.value, "id", "") != "subprocess":  # type: ignore[attr-defined]
             continue
         elif called in _WRITING or called in ("run", "call") or (called == "replace" and len(node.args) == 1):
-            is_str = called in ("remove", "copy", "compile", "eval") and is_method and not _is_of_system(node)
+            of_system = is_method and getattr(node.func.value, "id", "") in ("os", "shutil", "builtins")  # type: ignore[attr-defined]
+            is_str = called in ("remove", "copy", "compile", "eval") and is_method and not of_system
             is_str = (is_str and "py_compile" not in text) or (
                 called in ("__import__", "import_module")
                 and isinstance(node.args[0] if node.args else None, ast.Constant)
@@ -230,10 +231,6 @@ def follows_python(text: str) -> bool:
             n += not is_str
     made = script(text)
     return n + n_open <= len({(w.path, w.how, w.new) for w in made.writes}) + len(made.commands) if n + n_open else True
-
-
-def _is_of_system(node: ast.Call) -> bool:
-    return isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") in ("os", "shutil", "builtins")
 
 
 def _is_known(words: list[str], name: str, all_words: list[str], here: str, is_piped: bool) -> bool:

@@ -96,11 +96,6 @@ def _is_case(run: Sequence[str]) -> bool:
     return sum(map(len, run)) >= 3 and len(set(run)) > 1
 
 
-def _is_weak(run: Sequence[str]) -> bool:
-    """Return whether literals are a case only beside another: a short input with an answer of many a branch."""
-    return len(run) == 2 and sum(map(len, run)) >= 3 and len(set(run)) > 1
-
-
 def _is_odd(case: Sequence[str]) -> bool:
     """Return whether a program needs such literals for one input alone: not a short word with a round number."""
     if len(case) > 2:
@@ -183,7 +178,8 @@ class Checks:
 
     def is_shown(self, run: Sequence[str], before: int) -> bool:
         """Return whether one check has all literals of a run; the last, or the first, may be a piece of one there."""
-        if not (_is_case(run) or _is_weak(run)):
+        # Or a case beside another: a short input with an answer of many a branch.
+        if not (_is_case(run) or (len(run) == 2 and sum(map(len, run)) >= 3 and len(set(run)) > 1)):
             return False
         for whole, pieces in ((run, ()), (run[:-1], run[-1:]), (run[1:], run[:1])):
             if pieces and (len(pieces[0]) < _NO_WORD or not any(each.lower() not in _TRIVIAL for each in whole)):

@@ -89,16 +89,12 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
             threads.setdefault(run.thread_id, []).append(run)
             left[run.thread_id] -= 1
             if not left[run.thread_id]:
-                yield _reading(threads.pop(run.thread_id))
-
-
-def _reading(runs: list[_Run]) -> Reading:
-    runs.sort(key=lambda r: r.order)
-    reader = _Reader(runs[0].thread_id, runs[0].source)
-    for run in runs:
-        reader.take(run)
-    session = reader.builder.finish()
-    return Reading([session] if session.events else [])
+                whole = sorted(threads.pop(run.thread_id), key=lambda r: r.order)
+                reader = _Reader(run.thread_id, whole[0].source)
+                for each in whole:
+                    reader.take(each)
+                session = reader.builder.finish()
+                yield Reading([session] if session.events else [])
 
 
 def _runs(source: Input, artifact: Artifact) -> Iterator[_Run]:

@@ -375,7 +375,9 @@ def _concentration_chart(placed: list[Row], largest: list[str]) -> Chart | None:
     if len(days) < 2:
         return None
     points = {*days[:: -(-len(days) // MOST_POINTS)], days[-1]}
-    names = [_short(redacted(place)) for place in largest]
+    names = [
+        place.replace("\\", "/").rstrip("/").rpartition("/")[2][:30] or place[:30] for place in map(redacted, largest)
+    ]
     names = [f"{n + 1}: {name}" for n, name in enumerate(names)] if len(set(names)) < len(names) else names
     counted: Counter[str] = Counter()
     rows: list[Row] = []
@@ -402,10 +404,6 @@ def _concentration_chart(placed: list[Row], largest: list[str]) -> Chart | None:
 
 def _so_far(timed: list[tuple[datetime, str, str]], n: int, place: str) -> EvidenceRows:
     return [(session_id, float(of == place), 1) for _, of, session_id in timed[:n]]
-
-
-def _short(place: str) -> str:
-    return place.replace("\\", "/").rstrip("/").rpartition("/")[2][:30] or place[:30]
 
 
 CONCENTRATION_STUDY = Study(**declared("study", "concentration"), function=concentration)

@@ -18,7 +18,7 @@ from agentsignals.questions.question import Inputs, Kind
 from agentsignals.questions.ranking import MORE, Answer, Bounds, Findings, ResolvedGroup, amount
 from agentsignals.redaction import redacted_in
 from agentsignals.signals.catalog import catalogue
-from agentsignals.ui.figures import Group, cards, overall, session_rows
+from agentsignals.ui.figures import cards, overall, session_rows
 from agentsignals.ui.filter import DAYS, WITH, Filter, behind_key, filtered
 from agentsignals.ui.page import Page, Query, Route, Where, part_of, short_ids, sql
 from agentsignals.ui.snapshot import Snapshot
@@ -135,7 +135,10 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
         "overall": held["overall"],
         "totals": held["totals"].get(context),
         "wheres": [
-            (title, [_where(group) for group in groups if group.of_all][:MOST_OPEN])
+            (
+                title,
+                [(g.name or "not recorded", g.link, g.cost.written, g.of_all) for g in groups if g.of_all][:MOST_OPEN],
+            )
             for title, wanted in (("Cost by project", "repo"), ("Cost by model", "model"))
             for word, _, groups, _ in held["overall"].groups
             if word == wanted
@@ -143,10 +146,6 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
         **snapshot.kept("overview read", read),
     }
     return Page("overview.html.j2", "Overview", filled)
-
-
-def _where(group: Group) -> tuple[str, str, str, float | None]:
-    return group.name or "not recorded", group.link, group.cost.written, group.of_all
 
 
 def _resolved(snapshot: Snapshot, filter_: Filter) -> list[ResolvedGroup]:
