@@ -430,8 +430,7 @@ class Ranges(Struct, Generic[R], eq=False):
             blocks.insert(at + 1, upper)
 
     def take(self, first: int, last: int) -> list[R]:
-        """Remove the ranges that hold a line from `first` to `last`, and return them with their lines as they are
-        now."""
+        """Remove the ranges with a line from `first` to `last`, and return them with their lines as they are now."""
         taken: list[R] = []
         emptied = False
         for block in self._blocks:

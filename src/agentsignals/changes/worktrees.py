@@ -117,8 +117,7 @@ class Naming:
 
 
 def is_generated(path: str, lines: list[str]) -> bool:
-    """Return whether a program makes the file: lock files, minified and compiled ones, those that say so in their
-    head."""
+    """Return whether a program makes the file: lock files, minified and compiled ones, those whose head says so."""
     name = path[path.rfind("/") + 1 :]
     if name in _GENERATED_NAMES or name.endswith(_GENERATED_ENDS):
         return True

@@ -59,8 +59,7 @@ def verify_export(written: Path, redactor: Redactor) -> None:
 
 
 def _write_again(path: Path, texts: set[str], guard: Guard, redactor: Redactor) -> Path:
-    """Rewrite these texts of a file without secrets that were masked elsewhere, and return its path: its name may hold
-    one."""
+    """Rewrite these texts of a file without secrets masked elsewhere; return its path, whose name may hold one."""
 
     def mask(text: str, times: int = 1) -> str:
         clean = guard.without_known(text) if text in texts else text

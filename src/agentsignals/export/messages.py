@@ -54,8 +54,7 @@ class Message(Struct, kw_only=True):
 
     @property
     def events(self) -> list[Event]:
-        """Its events in the order of the formats: words, calls, results. Words that were logged separately are one
-        event."""
+        """Its events in the formats' order: words, calls, results. Words that were logged separately are one event."""
         words = sorted(self.first.values(), key=lambda e: e.kind != "thinking")
         asked = [c.event for c in self.calls]
         return [*words, *asked, *(c.result for c in self.calls if c.result is not None)]
@@ -118,8 +117,7 @@ def main_messages(session: Session, thread: str = MAIN) -> list[Message]:
 
 
 def conversation(session: Session, thread: str = MAIN) -> list[Message]:
-    """Return the messages of a thread, and everything else that happened in it (a hook, a compaction) as messages of
-    the system."""
+    """Return the messages of a thread; what else happened in it (a hook, a compaction) is a system message."""
     spoken = main_messages(session, thread)
     calls = {seq for call in session.tool_calls for seq in (call.seq, call.result_seq)}
     others = [

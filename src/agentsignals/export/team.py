@@ -139,8 +139,7 @@ def encode(made: Team) -> bytes:
 
 
 def check(content: bytes) -> Team:
-    """Check a file: each string is looked up, each number measured. ExportError at the first violation says where,
-    never what."""
+    """Check a file: each string is looked up, each number measured. ExportError says where, never what."""
     try:
         made = msgspec.json.decode(content, type=Team)
         raw = msgspec.json.decode(content)

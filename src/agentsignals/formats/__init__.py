@@ -205,8 +205,7 @@ class Input(Struct):
     """Names of all trials that have other files, if files of a run are read for themselves. None if they are lent: read
     for what they say about other trials."""
     trials_below: frozenset[str] = frozenset()
-    """For a file that lends or judges: names of the trials below its folder; `/<task>` where one trial alone has that
-    task."""
+    """For a file that lends or judges: names of the trials below its folder; `/<task>` of a task's only trial."""
     judges: str = ""
     """For a file that judges: the folder whose trials it is about, its own or the one above."""
 

@@ -45,8 +45,7 @@ MOST_TOKENS = 10**11
 """Tokens of a call or a run: 10,000 prompts of the largest context window sold (10 million tokens). The sum of a column
 stays within 64 bits for 90 million rows."""
 MOST_USD = 1e6
-"""Dollars of a call or a run: 160 full prompts of that size at the highest list price of any model (600 USD a
-million)."""
+"""Dollars of a call or a run: 160 full prompts of that size at the highest list price (600 USD a million)."""
 LARGEST = 2**63
 """Numbers of 64 bits lie below."""
 IMPOSSIBLE = cast("int", nan)
@@ -275,8 +274,7 @@ def _check(row: Any, artifact: Artifact | None) -> None:
 
 
 def _check_session(session: Session, artifacts: dict[str, Artifact]) -> None:
-    """Replace impossible times and refuse values out of bounds in all rows of a session; each is counted with its
-    file."""
+    """Replace impossible times and refuse values out of bounds in a session's rows; each is counted with its file."""
     home = artifacts.get(session.artifact_id)
     untimely = False
     for event in _doubtful(session.events):

@@ -264,8 +264,7 @@ def ending(  # noqa: PLR0913  (what a result can say)
 
 
 def _failure(call: ToolCall, text: str, code: int | None, error: str | None, profile: Profile) -> Ending:
-    """Return the end of a failed call. A command may print `timed out` about anything; its agent says it of the
-    call."""
+    """Return the end of a failed call. Any command may print `timed out`; its agent says it of the call."""
     if error is None and code is None:
         both = ends(text)
         error = next((name for name, says in _failures(profile.failures) if says.is_in(both)), None)

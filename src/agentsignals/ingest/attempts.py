@@ -529,8 +529,7 @@ def _cite(session: Session, statements: list[Statement]) -> None:
 
 
 def _trial_id(root: str, trial: str, parts: list[Attempt], several: bool) -> str:
-    """Return the trial's own id, else its folder's name, its parent's, and a mark that distinguishes folders of one
-    name."""
+    """Return the trial's own id, else its folder's name, its parent's, and a mark for folders of one name."""
     named = next((p.trial_id for p in parts if p.trial_id is not None), None)
     if named is not None and not several:
         return named

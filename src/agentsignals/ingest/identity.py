@@ -396,8 +396,7 @@ def without_copies(sessions: list[Session], artifacts: dict[str, Artifact]) -> l
 
 
 def copies_of(sessions: list[Session]) -> Iterator[tuple[int, Session]]:
-    """Yield sessions of one id in several formats, all but one, each with that one: the agent's own file, else the
-    fullest."""
+    """Yield all but one of a session in several formats, each with that one: the agent's own file, else the fullest."""
     first_by_id: dict[str, Session] = {}
     for session in sorted(sessions, key=lambda s: (not is_own(s), -len(s.events), s.format)):
         first = first_by_id.setdefault(session.session_id, session)

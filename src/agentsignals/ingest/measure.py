@@ -39,8 +39,7 @@ def store_vectors(store: Store, spec: str, tell: Callable[[str], None] | None = 
 
 
 def calibrate(store: Store, vectors: Vectors | Absent) -> Vectors | Absent:
-    """Return these vectors on a scale fitted to the store's sessions, once there are enough. The scale is kept from
-    then on."""
+    """Return these vectors on a scale that is fitted to the store's sessions once there are enough, and then kept."""
     from agentsignals.store.embedders import Cache  # noqa: PLC0415  (models only)
 
     if isinstance(vectors, Absent) or vectors.profile.origin != "identity" or not isinstance(vectors.kept, Cache):

@@ -616,8 +616,7 @@ def _read(  # noqa: PLR0913  (options of a run)
 
 
 def _finish(store: Store, other_files: dict[str, ArtifactEntry], is_much: bool) -> None:
-    """Compute where sessions lie when any session changed, and write the index. `is_much`: more than one shard
-    changed."""
+    """Compute where sessions lie if any changed, and write the index. `is_much`: more than one shard changed."""
     manifest = store.manifest
     known = manifest.files.known(other_files)
     new_files = {u: e for u, e in other_files.items() if known.get(u) != e}

@@ -591,8 +591,7 @@ def _why_not(head: Head) -> str:
 
 
 SHARD_BYTES = 64 * 1024 * 1024
-"""Raw bytes of a shard: memory stays under some 250 MB a worker (design/speed.md#shards), and a lost worker loses
-little."""
+"""Raw bytes of a shard: memory stays under 250 MB a worker (design/speed.md#shards), and a lost one loses little."""
 SMALL_BYTES = 4 * 1024 * 1024
 """Up to this size files are read in this process: they need little memory, and a worker that is not forked takes 0.7 s
 of CPU to start."""
@@ -613,8 +612,7 @@ class Plan(Struct):
     excluded_sources: int = 0
     """Sources that a list excludes."""
     other_files: dict[str, ArtifactEntry] = field(default_factory=dict)
-    """Index entries of files that are not read: no traces at all, or unreadable now while an earlier reading is kept.
-    """
+    """Index entries of files that are not read: no traces, or unreadable now while an earlier reading is kept."""
 
 
 def make_plan(  # noqa: PLR0913  (one call, in `pipeline.ingest`)

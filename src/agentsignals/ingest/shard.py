@@ -160,8 +160,7 @@ _BEGINNING_BYTES = 64
 
 
 def without_prefixes(inputs: list[Input]) -> list[Input]:
-    """Leave out files that are the beginning of a larger one in the group: cumulative snapshots hold nothing of their
-    own."""
+    """Leave out files that are the beginning of a larger one in the group: cumulative snapshots add nothing."""
     kept: list[Input] = []
     alike: dict[bytes, list[Input]] = {}
     for source in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.path)):

@@ -139,8 +139,7 @@ class Attempt(Struct, kw_only=True):
     session_artifact: str | None = None
     """The artifact of that session."""
     knobs: dict[str, Any] = field(default_factory=dict)
-    """The treatment as configured, under Agent Signals's names (`attempt1_tool_cap` …) and others; None: set to no
-    limit."""
+    """The treatment as configured, under our names (`attempt1_tool_cap` …) and others; None: set to no limit."""
     observed: dict[str, Any] = field(default_factory=dict)
     """Values of knobs in the trace, used where no configuration names them."""
     summary: HarnessSummary | None = None
@@ -447,8 +446,7 @@ class ToolCall(Struct, gc=False, kw_only=True):
     result_seq: int | None = None
     purpose: ToolPurpose | None = None
     argument_roles: str | None = None
-    """Names of arguments by what they hold (`Roles`, as JSON). Texts of edits are in the arguments, and are kept once.
-    """
+    """Names of arguments by what they hold (`Roles`, as JSON). Texts of edits are kept once, in the arguments."""
     ran_s: float | None = None
     """Run time without hooks and waiting for approval, by its result or by records that date its start; None when the
     log does not tell."""

@@ -374,8 +374,7 @@ def _common(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[i
 
 
 HALF, MOST = 0.5, 0.8
-"""A step diverges if the other run has less than half of its operations; a change, if less than four fifths of its
-lines."""
+"""A step diverges if the other run has less than half of its operations; a change, under four fifths of its lines."""
 SOME = 0.25
 """From this share on it is uncertain that the other run lacks the step."""
 OPAQUE = 0.25

@@ -226,14 +226,12 @@ def _parts_of(evidence: Evidence | None) -> Sequence[float]:
 
 
 def _ruled_total(total: float, parts: Sequence[float]) -> Ruled | None:
-    """Return how much few sessions make of a total; None where these are no parts of it, or few make no more than
-    half."""
+    """Return how much few sessions make of a total; None where these are no parts of it, or few make half at most."""
     return _ruled_sum(parts) if isclose(fsum(parts), total, rel_tol=1e-6) else None
 
 
 _MOST_NAMED, _FEWEST = 5, 3
-"""Named rows of a table that few sessions rule, and sessions from which a figure can be ruled: of two one has half.
-"""
+"""Named rows of a table that few sessions rule; sessions from which a figure can be ruled: of two one has half."""
 
 
 def _ruled_rows(made: Table, evidence: Sequence[Evidence | None]) -> str:

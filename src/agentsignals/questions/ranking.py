@@ -81,8 +81,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     sessions: tuple[str, ...] = ()
     """The sessions behind it, largest part first."""
     by_session: dict[str, float] = {}
-    """Part of each session in what the sentence counts, in `unit`, largest first; the five largest once it is ranked.
-    """
+    """Part of each session in what the sentence counts, in `unit`, largest first; once ranked the five largest."""
     of_data: bool = False
     """True if it is about the data read, not about the work; ranked after all others."""
     question: str = ""

@@ -1,5 +1,4 @@
-"""Money and tokens of model calls by day, week, month, five-hour block, project, branch, model or agent, in a time
-zone."""
+"""Money and tokens of model calls by day, week, month, five-hour block, project, branch, model or agent."""
 
 from __future__ import annotations
 

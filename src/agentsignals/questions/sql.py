@@ -38,8 +38,7 @@ NAMED = "named_signals"
 WHERE_EACH_LIES = f"SELECT session_id, place FROM ({with_place()}) ORDER BY session_id"
 """`PLACED` where the table `sessions` is the store's own."""
 IS_SUBAGENTS = "parent_session_id IS NOT NULL AND n_prompts = 0"
-"""Condition on sessions: a subagent's, as Codex and OpenCode log them. A fork has a parent too, but a person speaks
-in it."""
+"""Condition on sessions: a subagent's (Codex, OpenCode). A fork has a parent too, but a person speaks in it."""
 BOUND = "visible_output_tokens"
 """The column that is there where a session's output, and so its cost, is a lower bound."""
 

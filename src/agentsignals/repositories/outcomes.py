@@ -163,8 +163,7 @@ class Outcomes:
                     self._records[session_id].has_unexplained = True
 
     def labels(self) -> dict[str, list[LabelRow]]:
-        """Labels of each session whose calls wrote lines: lines committed, taken back, and worked on by earlier
-        sessions."""
+        """Labels of each session that wrote lines: lines committed, taken back, and worked on by earlier sessions."""
         rows: dict[str, list[LabelRow]] = {"lines_committed": [], "lines_taken_back": [], "earlier_on_same_lines": []}
         for session_id, record in sorted(self._records.items()):
             activity = self._activities.get(session_id)

@@ -1,5 +1,4 @@
-"""The mechanical rules of instruction files: those that commands, edits and commits can keep or break, whoever
-judges."""
+"""The mechanical rules of instruction files: those that commands, edits and commits can keep or break."""
 
 from __future__ import annotations
 
@@ -326,8 +325,7 @@ _PROGRAMS = names(
     " swift flutter dart php composer artisan ruby perl ts-node tsx turbo nx lerna sudo curl wget ssh rsync psql mysql"
     " sqlite3 prisma drizzle-kit alembic git gh sed aws gcloud rm chmod kill pkill"
 )
-"""Programs by whose names a piece of code is taken for a command, beside those that say by themselves what they are
-for."""
+"""Programs by whose names code is taken for a command, beside those that say by themselves what they are for."""
 
 
 class Extracted(Struct):

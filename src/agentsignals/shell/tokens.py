@@ -230,8 +230,7 @@ class Write(Struct, frozen=True, gc=False, kw_only=True):
     path: str
     op: EditOp
     how: Literal["", "whole", "append", "replace", "insert", "substitute", "patch"] = ""
-    """Way in which `new` changes the file; empty if the text is unknown. `substitute`: in each line; `patch`: as a
-    diff."""
+    """How `new` changes the file; empty if the text is unknown. `substitute`: in each line; `patch`: as a diff."""
     new: str = ""
     old: str = ""
     everywhere: bool = False
@@ -279,8 +278,7 @@ def operands(words: Sequence[str], valued: frozenset[str] = frozenset()) -> list
 
 
 def pairs(paths: list[str]) -> list[tuple[str, str]]:
-    """Return sources with their targets. Several sources, or a last operand that is plainly a folder, go into a
-    folder."""
+    """Return sources with targets. Several sources, or a last operand that is plainly a folder, go into a folder."""
     *sources, last = paths or [""]
     if len(sources) > 1 or last.endswith("/") or last in (".", ".."):
         return [(s, posixpath.join(last, posixpath.basename(s.rstrip("/")))) for s in sources if not UNRESOLVED(s)]
@@ -360,8 +358,7 @@ _SPECIAL_EXTENDED = re.compile(r"[\\*\[\]^$+?(){}|]").search
 
 
 def edited_in_place(words: Sequence[str]) -> Writes:
-    """Return the edits of `sed -i` whose script is plain text or numbers lines; of other scripts only the changed
-    files."""
+    """Return the edits of `sed -i` whose script is plain text or numbers lines; of others only the changed files."""
     scripts, files = scripts_and_files(words)
     is_basic = words[0].endswith("sed") and _EXTENDED.isdisjoint(words)
     special = _SPECIAL if is_basic else _SPECIAL_EXTENDED

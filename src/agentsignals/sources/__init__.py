@@ -242,8 +242,7 @@ def _in_turn() -> Iterator[Source]:
 
 
 def open_source(spec: str) -> Iterator[RawFile | Unreadable]:
-    """List the files of a specification: a path, an agent, `git:…`, `hub:…`, `s3:…`. SourceError if no source accepts
-    it."""
+    """List the files of a specification: a path, an agent, `git:…`, `hub:…`, `s3:…`. SourceError if it is none."""
     for source in _in_turn():
         if _accepts(source, spec):
             return _listed(source.find(spec), spec)
@@ -346,8 +345,7 @@ _MOST_TIMES = 1032
 class Compression(Struct, frozen=True):
     name: str
     unpacker: Callable[[], Any]
-    """Make a decompressor of one stream with `decompress(bytes, most)`, `eof` and `unused_data`, as in `bz2` and
-    `lzma`."""
+    """Make a decompressor of one stream: `decompress(bytes, most)`, `eof` and `unused_data`, as in `bz2`, `lzma`."""
     deflates: bool = False
 
 
@@ -381,8 +379,7 @@ def max_unpacked_bytes(path: str, size: int) -> int:
 
 
 def decompress(way: Compression, packed: IO[bytes], size: int, out: IO[bytes], most: int) -> tuple[str, int]:
-    """Write at most `most` + 1 bytes to `out`. Return why it ended early, if it did, and the count of compressed bytes
-    left."""
+    """Write at most `most` + 1 bytes to `out`. Return why it ended early, if so, and the compressed bytes left."""
     if way.name == "zstd":
         return _unzstd(packed, size, out, most)
     unpacker, piece, at, made = None, b"", 0, 0

@@ -90,8 +90,7 @@ def folder_filter(layout: str | None) -> Callable[[str], bool]:
 
 
 def checkpoint_path(name: str, path: str, held: str = "") -> CheckpointPath | None:
-    """Parse the path of a file; `held` is the checkpoint that the ref itself names. None if it is no file of a
-    checkpoint."""
+    """Parse the path of a file; `held`: the checkpoint that the ref names. None if it is no file of a checkpoint."""
     match = _PATHS[name].fullmatch(path)
     if match is None:
         return None

@@ -346,8 +346,7 @@ def parse_spec(spec: str) -> HubSpec:
 
 
 def find(spec: str) -> Iterator[RawFile | Unreadable]:
-    """List the files of a data set and fetch them. SourceError if there is no such data set, or nothing in it is a
-    trace."""
+    """List the files of a data set and fetch them. SourceError if there is none, or nothing in it is a trace."""
     wanted = parse_spec(spec)
     listing, of_now = dataset_listing(wanted.name, wanted.revision)
     files = sorted(listing.files, key=lambda f: f.path)

@@ -46,8 +46,7 @@ def accepts(spec: str) -> bool:
 
 
 def find(spec: str) -> Iterator[RawFile | Unreadable]:
-    """List every file under a path in order of name, as listed by the absolute path. An agent's name stands for its
-    folders."""
+    """List every file under a path in order of name, by the absolute path. An agent's name stands for its folders."""
     is_agent = not os.path.lexists(spec) and spec in homes()
     for root in existing_paths(homes()[spec]) if is_agent else [Path(spec).expanduser()]:
         place = os.path.abspath(root)
@@ -69,8 +68,7 @@ def existing_paths(patterns: Iterable[str]) -> list[Path]:
 
 
 def _named(pattern: str) -> Iterator[str]:
-    """Expand a home to patterns for `glob`. A list that can't be read stands for itself, so that the error is
-    reported."""
+    """Expand a home to patterns for `glob`. A list that can't be read stands for itself, so its error is reported."""
     path, is_list, listed = pattern.partition(_LIST)
     folder, between, below = path.partition("/")
     named = glob.escape(os.path.expanduser(os.path.expandvars(folder))) + between + below

@@ -107,8 +107,7 @@ def bands() -> list[tuple[int, float]]:
 
 
 def recovery(conversation: Conversation, opening: str, *, several: bool = False) -> Part:
-    """Count sessions with that opening that have a later POSITIVE message. `several`: only sessions with a later
-    message."""
+    """Count sessions with that opening and a later POSITIVE message. `several`: only those with a later message."""
     if conversation.opening != opening or (several and not reaches(conversation, 2)):
         return 0, 0
     return int(any(m.value == POSITIVE for m in conversation.messages if m.turn > 1)), 1

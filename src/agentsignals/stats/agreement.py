@@ -28,8 +28,7 @@ class Agreement(Struct, frozen=True):
 
 
 def agreement(pairs: Iterable[tuple[str, str]], labels: Iterable[str] = ()) -> Agreement | None:
-    """Return the agreement over pairs of labels, or None without pairs. `labels` come first, in this order, even if
-    unused."""
+    """Return the agreement over pairs of labels; None without. `labels` come first, in this order, even if unused."""
     counted = Counter(pairs)
     n = counted.total()
     if not n:
@@ -192,8 +191,7 @@ def coincidences(labels: Sequence[str]) -> dict[Pair, float]:
 
 
 def alpha(cells: Mapping[Pair, float], order: Sequence[str] = ()) -> float | None:
-    """Return Krippendorff's alpha from coincidences. With `order` the labels are ordinal. None if only one label is
-    used."""
+    """Return Krippendorff's alpha from coincidences. With `order` labels are ordinal. None if one label is used."""
     used, _ = margins(cells)
     n = fsum(used.values())
     names = [name for name in order or sorted(used) if name in used]

@@ -370,8 +370,7 @@ class Clustered(NamedTuple):
 
 
 def clustered(parts: Iterable[tuple[Hashable, float, float]]) -> Clustered:
-    """Return the clustered interval of sum(k) / sum(n) over parts (cluster, k, n). No interval for fewer than six
-    clusters."""
+    """Return the clustered interval of sum(k) / sum(n) over parts (cluster, k, n). None for under six clusters."""
     counted = list(parts)
     return clustered_columns(*zip(*counted, strict=True)) if counted else clustered_columns((), (), ())
 

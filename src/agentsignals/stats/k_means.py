@@ -138,8 +138,7 @@ _SPARE = 10
 _ROUNDS = 5
 """Oversampling and power iterations of the range finder (Halko, Martinsson and Tropp 2011)."""
 _DIGITS = 9
-"""Digits kept of a point: clusters that hardly differ would flip by a float's last bits, which depend on the machine.
-"""
+"""Digits kept of a point: alike clusters would flip by a float's last bits, which depend on the machine."""
 
 
 class TfIdf:

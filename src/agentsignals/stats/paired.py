@@ -293,8 +293,7 @@ class Power(Struct, frozen=True, kw_only=True):
     level: float
     """Two-sided level of each comparison: 5 % divided by the number of candidates."""
     detectable: float | None
-    """Smallest detectable difference. None where no result can be significant, and for under 12 tasks with several
-    attempts."""
+    """Smallest detectable difference. None where none can be significant, and for under 12 tasks tried repeatedly."""
     low: float | None = None
     high: float | None = None
     """`detectable` at both ends of the 95 % interval of the share of changed tasks. None where that has none."""

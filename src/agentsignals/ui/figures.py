@@ -432,8 +432,7 @@ _LEAST = 1e-290
 
 
 class Bar(NamedTuple):
-    """A bar of a histogram: from `low` to below `high` (the last one with it), how many, and as a share of the
-    highest."""
+    """A bar of a histogram: from `low` to below `high` (the last with it), count, and share of the highest."""
 
     low: float
     high: float

@@ -168,8 +168,7 @@ class Change(Struct, kw_only=True):
 def changes(
     texts: Sequence[tuple[str, EditText]], edits: Sequence[dict[str, Any]], in_colours: bool = True
 ) -> list[Change]:
-    """The changes that a call asked for, by file, in order. `edits`: the rows that the store has of it, none where it
-    failed."""
+    """The changes that a call asked for, by file, in order. `edits`: the store's rows of it, none where it failed."""
     made: list[Change] = []
     by_path: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for edit in edits:

@@ -117,8 +117,7 @@ WHERES = (("Cost by project", "cost_causes.by_place"), ("Cost by model", "cost_c
 """Tables whose largest rows stand below the findings: name and cost are their first columns."""
 _CHARTS = 2
 _MOST = {"most_figures": 6, "most_charts": 2, "most_groups": 2}
-"""Figures and charts of a study that are open, so that it takes a screen, and groups of candidates before the appendix.
-"""
+"""Figures and charts of a study that are open, about a screen; groups of candidates before the appendix."""
 
 
 def render_page(document: Document, short_ids: Mapping[str, str]) -> str:

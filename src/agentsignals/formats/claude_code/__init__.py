@@ -1,5 +1,4 @@
-"""Claude Code (design/formats.md#claude-code): `~/.claude/projects/<cwd>/<session>.jsonl` and files of its
-subagents."""
+"""Claude Code (design/formats.md#claude-code): `~/.claude/projects/<cwd>/<session>.jsonl`, and subagents' files."""
 
 import re
 from typing import Any

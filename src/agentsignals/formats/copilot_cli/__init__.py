@@ -47,8 +47,7 @@ _FAMILIES = frozenset(
 
 
 def claims(head: Head) -> Claim | None:
-    """Claim events of a dotted `type`, `data` and `parentId`, unless their `session.start` says that VS Code wrote
-    them."""
+    """Claim events of a dotted `type`, `data` and `parentId`, unless `session.start` says that VS Code wrote them."""
     events = [
         r
         for r in head.records

@@ -229,8 +229,7 @@ def chat_sessions(ask: Ask) -> Iterator[Held]:
 
 
 def chat_document(ask: Ask, session_id: bytes) -> Iterator[bytes]:
-    """Yield the lines of a chat. A listed message that is gone, or no JSON object, becomes `null`: the reader counts
-    it."""
+    """Yield the lines of a chat. A listed message that is gone, or no JSON object, is `null`: the reader counts it."""
     about = _about(ask)
     if about.get("agentId") != session_id.decode():
         return

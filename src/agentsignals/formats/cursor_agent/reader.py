@@ -443,8 +443,7 @@ class TranscriptReader(Conversation):
         self.builder.result(call_id, text, "error" if block.is_error else block.status, exit_code=code)
 
     def user(self, blocks: Sequence[Block]) -> None:
-        """Take a message. The person's words are in `<user_query>`; older versions put blocks of context before
-        them."""
+        """Take a message. The person's words are in `<user_query>`; older versions put context before them."""
         self.builder.unread((block.type for block in blocks), _OF_A_PERSON, None)
         for block in blocks:
             if block.type == "tool_result":

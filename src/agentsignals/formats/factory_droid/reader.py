@@ -235,8 +235,7 @@ class Reader(Conversation):
         return True
 
     def model_only_text(self, text: str, at: int | None) -> None:
-        """Record text that only the model sees: a system reminder or an `llm_only` message. The first may name the
-        model."""
+        """Record text only for the model: a system reminder or an `llm_only` message. The first may name the model."""
         if self.named_model is None:
             match = _MODEL.search(text, 0, _MODEL_WITHIN)
             self.named_model = match.group(1).strip() if match else None

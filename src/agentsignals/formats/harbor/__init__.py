@@ -26,8 +26,7 @@ _COLLECTED = frozenset(("source", "destination", "type", "status"))
 
 
 def claims(head: Head) -> Claim | None:
-    """Recognise results and configurations by their keys, and reports of tests (CTRF) and rewards only next to a
-    trial."""
+    """Recognise results and configurations by keys, and reports of tests (CTRF) and rewards only next to a trial."""
     document = head.document
     if not document:
         return Claim(keys=[], companion=True) if head.items and head.items[0].keys() >= _COLLECTED else None

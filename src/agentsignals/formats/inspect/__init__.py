@@ -30,8 +30,7 @@ PROFILE = tools.Profile(
 
 
 def tool(name: str) -> tools.Tool | None:
-    """Return the tool of that name, of Inspect's own or of Claude Code, which Inspect bridges. None if it is
-    unknown."""
+    """Return the tool of that name, Inspect's own or Claude Code's, which Inspect bridges. None if unknown."""
     return PROFILE.tool(name) or claude_code.PROFILE.tool(name)
 
 

@@ -1,5 +1,4 @@
-"""Reads kimi-cli sessions: each wire file is a session, a subagent's too. The structs hold only the fields that are
-read."""
+"""Reads kimi-cli sessions: each wire file is one, a subagent's too. The structs hold only fields that are read."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

@@ -1,5 +1,4 @@
-"""Reads Kimi Code sessions: each agent's file is a session, a subagent's too. The structs hold only the fields that are
-read."""
+"""Reads Kimi Code sessions: each agent's file is one, a subagent's too. The structs hold only fields that are read."""
 
 import re
 from collections.abc import Sequence

@@ -1,5 +1,4 @@
-"""Reads Vibe sessions from history chunks, journals, states and messages. The structs hold only the fields that are
-read."""
+"""Reads Vibe sessions from history chunks, journals, states, messages. The structs hold only fields that are read."""
 
 import posixpath
 import re

@@ -103,6 +103,13 @@ def prompt_of(step: Step) -> list[Message]:
     return decoded(step.query or step.messages, list[Message]) or []
 
 
+def config_of(raw: Raw) -> dict[str, Any]:
+    """The run's configuration: an object, or one as a JSON string."""
+    config = decoded(raw, Any)
+    config = decoded(config, Any) if isinstance(config, str) else config
+    return config if isinstance(config, dict) else {}
+
+
 def text_of(content: object) -> str:
     """The words of a message: a string, or blocks of type `text`."""
     if isinstance(content, str):
@@ -635,9 +642,7 @@ def _attempt(
     tally(source.artifact, "step", kinds)
     tally(source.artifact, "message", [None if m is None else m.type for m in messages])
     info = decoded(attempt.info, Any)
-    config = decoded(document.replay_config, Any)  # an object, or one as a JSON string
-    config = decoded(config, Any) if isinstance(config, str) else config
-    config = config if isinstance(config, dict) else {}
+    config = config_of(document.replay_config)
     treatment = knobs(config, index or 0)
     stated_id, problem = (string(inside(config, "problem_statement", name)) for name in ("id", "text"))
     named = as_text(document.environment)

@@ -1,5 +1,4 @@
-"""Results of one candidate: first attempts, retries, trials and resource use; and tasks that distinguish no
-candidates."""
+"""Results of a candidate: first attempts, retries, trials, resource use; and tasks that tell no candidates apart."""
 
 from __future__ import annotations
 

@@ -98,8 +98,7 @@ def eligible(outcome: str, keep: Collection[str] = ()) -> tuple[list[str], list[
 
 
 def hindsight_of(signal: Signal) -> str:
-    """Return what the signal, or one it needs, reads of the verdict; empty for nothing. Such a signal cannot predict an
-    outcome."""
+    """Return what the signal, or one it needs, reads of the verdict; empty for nothing. Then it predicts no outcome."""
     if signal.hindsight:
         return signal.hindsight
     for need in (catalogue()[name] for name in signal.needs):
@@ -455,8 +454,7 @@ class Models(Struct, frozen=True, kw_only=True):
     """Attempts whose task nobody else tried, so that its difficulty is unknown."""
     scores: list[Score]
     jointly: Importance | None
-    """Importance of all signals together (logistic regression): beyond task difficulty. None with too few mixed strata.
-    """
+    """Importance of all signals (logistic regression) beyond task difficulty. None with too few mixed strata."""
     importance: list[Importance]
     reliability: list[Range]
     """Reliability of the logistic regression on baselines and signals."""

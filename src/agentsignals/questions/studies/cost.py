@@ -258,8 +258,7 @@ def _of_cause(paid: Mapping[str, float]) -> list[Part]:
 
 
 def _by(name: str, inputs: Inputs) -> Table:
-    """The bill by something else, each with its causes; charges are summed here, exactly, in whatever order they
-    come."""
+    """The bill by something else, each with its causes; charges are summed exactly, in whatever order they come."""
     charged = inputs.rows[name]
     of_sessions = {row["value"]: row["usd"] for row in inputs.rows[f"{name}_sessions"]}
     grouped: defaultdict[Any, dict[str, list[float]]] = defaultdict(dict)

@@ -55,8 +55,7 @@ class Figure(Struct, frozen=True, kw_only=True):
 
 
 class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A made-up session: its parts in order (kind and text), the records of its log, or its harness data; and the
-    truth."""
+    """A made-up session: its parts (kind and text), the records of its log, or its harness data; and the truth."""
 
     says: str
     parts: list[list[str]] = []
