@@ -36,8 +36,7 @@ class Check(Struct):
 
     name: str
     status: str
-    """`ok`, `missing` (nothing wrong, only not there), `not read` (an agent's that is known and not read) or
-    `problem`."""
+    """`ok`, `missing` (only not there), `not read` (an agent's that is known and not read) or `problem`."""
     finding: str = field(name="found")
     advice: str = ""
     home: AgentHome | None = None
@@ -93,8 +92,7 @@ def _others(requirements: Iterable[str]) -> Check:
 
 
 def _added() -> list[Check]:
-    """Check each unit that another package adds: a format, signal, study, finding, export, labeller, engine or
-    source."""
+    """Check each unit of another package: a format, signal, study, finding, export, labeller, engine or source."""
     from agentsignals.export import WRITERS
     from agentsignals.formats import FORMATS
     from agentsignals.ingest.engine import ENGINES

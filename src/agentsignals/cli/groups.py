@@ -51,8 +51,7 @@ _TASK = r"""
 
 
 def run_group(options: argparse.Namespace) -> int:
-    """Print what the store holds for a group's verbs, and a command for each. NothingFound where it holds no attempt
-    of an eval."""
+    """Print what the store holds for a group's verbs, and a command for each. NothingFound without an eval attempt."""
     group = options.verb
     store = store_with_sessions(options)
     names, values = rows(store, _COUNTS[group])

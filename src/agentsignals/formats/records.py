@@ -186,8 +186,7 @@ class Records(Sequence[T]):
         return part
 
     def _decoded_block(self, which: int) -> list[T]:
-        """Return the records of a block. Blocks next to the last one stay decoded; mapped pages are released at
-        intervals."""
+        """Return a block's records. Those next to the last stay decoded; mapped pages are released at intervals."""
         block = self._blocks.get(which)
         if block is None:
             first = self._block_starts[which]

@@ -241,8 +241,7 @@ MOST_FILES = 50_000
 
 
 def split_task(task: ShardTask) -> list[ShardTask]:
-    """Return the tasks that replace one which killed its worker: its halves; a single group once more, then only its
-    account."""
+    """Return the tasks that replace one that killed its worker: halves; a single group once more, then its account."""
     if task.deaths > _MOST_DEATHS:
         return []
     middle = len(task.groups) // 2

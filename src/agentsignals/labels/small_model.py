@@ -50,8 +50,7 @@ def join(wheels: Path, out: Path) -> int:
 
 
 def serve(model: Path, port: int, threads: int) -> None:
-    """Serve a model on this machine until interrupted. LabelError without the package xllamacpp. `threads`: -1 for a
-    thread a core."""
+    """Serve a model here until interrupted. LabelError without the package xllamacpp. `threads`: -1 for one a core."""
     try:
         xllamacpp = import_module("xllamacpp")
     except ImportError as problem:

@@ -74,8 +74,7 @@ class Answer(Struct, forbid_unknown_fields=True):
     reason: str
 
     def verdict(self, case: Case) -> Verdict | Absent:
-        """The verdict in this answer; Absent when it says that there is nothing to judge. Unfit when it contradicts
-        the case."""
+        """The verdict in this answer; Absent when there is nothing to judge. Unfit when it contradicts the case."""
         return Verdict(getattr(self, "label"), self.reason)  # noqa: B009  (of the tasks with a label alone)
 
 

@@ -403,8 +403,7 @@ def held_out(judged: Sequence[Judged], classes: Sequence[str]) -> HeldOut:
 
 
 def random_rows(judged: Sequence[Judged], classes: Sequence[str]) -> dict[str, Any]:
-    """Return the random rows of projects left out, without texts: project (0: the largest), class, class named, scores,
-    file."""
+    """Return the random rows of projects left out: project (0: the largest), class, class named, scores, file."""
     projects = [name for name, _ in Counter(j.example.project for j in judged).most_common()]
     files = sorted({j.example.file for j in judged})
     rows = [

@@ -246,8 +246,7 @@ class Outcomes:
         )
 
     def _is_own(self, record: _SessionRecord, sha: str, undoing: str) -> bool:
-        """Return whether the session itself rewrote those files in between: replacing one's own lines reverts
-        nothing."""
+        """Return whether the session itself rewrote those files in between: then nothing is reverted."""
         if sha in self._commits[undoing].reverts:
             return False
         paths = {file.path for file in self._repository.history.get(sha, ())}

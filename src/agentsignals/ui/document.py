@@ -383,8 +383,7 @@ def table_of(head: Sequence[str], align: Sequence[str], rows: Sequence[Sequence[
 
 
 def plain_table(head: Sequence[str], rows: Sequence[Sequence[Any]], most_chars: int | None = None) -> str:
-    """A table of figures and of texts that are no Markdown; numbers stand to the right, and texts are cut where
-    `most_chars` says so."""
+    """A table of figures and of texts that are no Markdown; numbers at the right, texts cut at `most_chars`."""
 
     def told(value: Any) -> str:
         if value is None:

@@ -156,8 +156,7 @@ def single_spaced(command: str) -> str:
 
 
 def canonical(arguments: str, manner: tuple[str, ...]) -> object:
-    """Return the arguments as sorted JSON, without those that say how a command runs; as logged when they are no
-    object."""
+    """Return the arguments as sorted JSON, without those on how a command runs; as logged when they are no object."""
     try:
         passed = msgspec.json.decode(arguments)
     except (msgspec.DecodeError, RecursionError):

@@ -526,8 +526,7 @@ _CARRIED_OUT = RAN | {"error"}
 
 
 def closing_question(view: SessionView, response: list[Event]) -> Span | None:
-    """Return the last question near the end of a response's last message that is neither a request for permission nor
-    an offer."""
+    """Return the last question near a response's end that is neither a request for permission nor an offer."""
     last = next((e for e in reversed(response) if e.kind == "text" and e.text), None)
     if last is None:
         return None

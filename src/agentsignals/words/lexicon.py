@@ -603,8 +603,7 @@ class Prose:
         return spans[bisect_left(spans, (self._starts[n],)) : bisect_left(spans, (self._starts[n + 1],))]
 
     def spans_in(self, event: Event, phrases: Phrases, words: frozenset[bytes]) -> list[Span]:
-        """Return the matches of phrases in one of the messages. `words`: the signs of the phrases that the messages
-        have."""
+        """Return the matches of phrases in one of the messages. `words`: the phrases' signs that the messages have."""
         if phrases.signs.isdisjoint(words):
             return []
         n = bisect_left(self.events, event.seq, key=_SEQ)

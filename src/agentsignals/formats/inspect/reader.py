@@ -438,8 +438,7 @@ class Reader:
         return True
 
     def _add_message(self, message: Message, at: int | None, thread: str, step: Step | None = None) -> None:
-        """Record a message by its role. The first task and an operator's words are prompts, other user messages are
-        not."""
+        """Record a message by its role. The first task and an operator's words are prompts, others are not."""
         builder, text = self._builder, self._text(message.content)
         parts = message.content if isinstance(message.content, list) else []
         if message.role == "assistant":

@@ -58,8 +58,7 @@ _NOT_ITS_OWN = ("infrastructure", "agent_not_started")
 
 
 def _usage_difference(measure: str, *sides: Sequence[Attempt]) -> UsageDifference:
-    """Compare a measure within tasks, wall times also within clocks. What the machine ended, and lower bounds, are left
-    out."""
+    """Compare a measure within tasks, wall times within clocks. What the machine ended and bounds are left out."""
     medians: list[dict[tuple[str, str], float]] = []
     for attempts in sides:
         by_task: dict[tuple[str, str], list[float]] = {}
