@@ -311,7 +311,9 @@ class Redactor:
         # Another field tells that a name holds a secret: `{"name": "API_KEY", "value": "…"}`, as deployments write it,
         # cookies of browsers, private web keys.
         by_name = {name.lower(): name for name in value}
-        told = next((value[by_name[n]] for n in ("name", "key", "id", "label", "field") if n in by_name), None)
+        told = next(
+            (value[by_name[n]] for n in ("name", "key", "id", "label", "field", "parameterkey") if n in by_name), None
+        )
         for low, place in by_name.items():
             beside = ""
             if low in _VALUE_NAMES and isinstance(told, str):
@@ -356,7 +358,7 @@ class Redactor:
         return f"[{_SECRET}]"
 
 
-_VALUE_NAMES = frozenset(("value", "val", "default", "text", "string", "content", "data"))
+_VALUE_NAMES = frozenset(("value", "parametervalue", "val", "default", "text", "string", "content", "data"))
 _WEB_KEY = frozenset(("d", "p", "q", "dp", "dq", "qi", "k"))
 
 

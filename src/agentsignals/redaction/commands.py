@@ -118,6 +118,8 @@ _POWERSHELL = deferred_pattern(r"-[A-Z][a-z]+(?:[A-Z][a-z]+)+\Z")
 """An option of PowerShell, whose value is never attached."""
 _SHORT_OPTION = deferred_pattern(r"-\w\Z")
 _USER_AND = deferred_pattern(r"[A-Za-z][\w.-]*:([^:/\s][^:\s]{5,})\Z")
+_CONTAINER = deferred_pattern(r"(?:docker|podman|nerdctl|kubectl|chown|install|rsync|cp|buildah)\b")
+"""A program whose `-u` is a user and a group."""
 _AT_SIGN = deferred_pattern(r"[\w.+\[\]-]+@(?:[A-Za-z]|\d+\.\d)[\w.-]*(?::|\Z)")
 _ASSIGNED = deferred_pattern(r"(?:--?[\w.-]+=)?(?P<name>[\w.:/-]+)=(?P<value>.+)\Z", re.S)
 _MASKED = deferred_pattern(r"\[(?:secret|login|key|random)\]")
@@ -203,7 +205,8 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
                 is_user = _is_user(option) and any(c in given for c in ":%,")
                 may_be = is_user or (option.lower() in _GIVEN and (looks_typed(given) or looks_given(given)))
                 may_be = may_be or is_strong(given) or (looks_drawn(given, _FED_CHARS) and not speaks_of_other(option))
-                may_be = may_be or ((option[:1] in _SHORT or option[:2] == "hp") and looks_typed(attached))
+                may_be = may_be or (option[:1] in _SHORT and looks_typed(attached))
+                may_be = may_be or (option[:2] == "hp" and len(option) > LEAST_CHARS)
                 may_be = may_be or (option[:1] == "a" and has_digit(attached))
             else:
                 may_be = (
@@ -359,6 +362,7 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
     may_take = any(map(_MAY_TAKER.match, words[:6]))
     logs_in = logs_in or may_take
     role = _Role(
+        program=words[0],
         logs_in=logs_in,
         has_user=has_user,
         stores=stores,
@@ -425,7 +429,8 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             ends = ends and ("htpasswd" not in words[taker] or any("b" in option for option in options))
             if ends and last and len(last) >= LEAST_CHARS and "/" not in last and not is_variable(last):
                 found[last] = None
-            is_only = kind is not None and _TAKES_ONLY.search(words[taker]) is not None
+            is_only = words[:2] == ["net", "user"] and len(positional) > 2
+            is_only = is_only or (kind is not None and _TAKES_ONLY.search(words[taker]) is not None)
             found.update(
                 (word, None)
                 for word in positional
@@ -469,6 +474,7 @@ def _is_user(option: str) -> bool:
 class _Role(NamedTuple):
     """Facts about a whole command that decide whether one of its arguments is a secret."""
 
+    program: str
     logs_in: bool
     has_user: bool
     stores: bool
@@ -498,7 +504,12 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
     if pair:
         password = pair["password"]
         is_sent = role.has_host or (role.is_protocol and pair["sign"] == ",")
-        if looks_typed(password) or (is_sent and not _NUMBERS.match(password) and not is_variable(password)):
+        is_account = is_rare_word(password) and not _CONTAINER.match(role.program)
+        if (
+            looks_typed(password)
+            or is_account
+            or (is_sent and not _NUMBERS.match(password) and not is_variable(password))
+        ):
             found[pair[0] if pair["sign"] == ":" else password] = None
             return
     if name in ("b", "cookie") and not role.stores:

@@ -79,7 +79,7 @@ _PAIR = deferred_pattern(
     r"\(\)\s?(?:[:{]|=>)?\s*(?:return\s)?(?=[\"'`])|"  # what a function returns
     rf"[\])\"'`\\:]{{0,6}}(?:{_BLOCK}|\s{{0,8}}(?:[,;{{](?:\s\{{\starget:\s\{{)?|{_TAGS})|\s{{0,2}}\n{_LINE_SIGN}|\s{{1,3}}-(?=-?value|-?body))?"
     r"\s{0,40}(?:[-<.]\s{0,2})?(?:\\{0,4}[\"'`])?"
-    r"(?:\w{1,20}[.])?(?i:value|default|val|string|data|text|content|fill|type|send(?:_?keys|_?line)?|write(?:_?line|ln)?|set_?value|input|enter"
+    r"(?:\w{1,20}[.])?(?i:(?:parameter)?value|default|val|string|data|text|content|fill|type|send(?:_?keys|_?line)?|write(?:_?line|ln)?|set_?value|input|enter"
     r"|current|body|with)"
     r"(?:\\{0,4}[\"'`])?(?:(?:\s[^<>\n]{1,60})?>(?:<\w{1,20}>)?|\s{0,3}(?:=>|[:=>(])|(?<=send)\s(?=\")|(?<=-value)\s|(?<=-Value)\s)\s{0,3}(?=\S)"
 )
@@ -100,7 +100,7 @@ _BROKEN_CHARS = 12
 """Characters of a broken value on each of its lines but the last."""
 _CUT = deferred_pattern(r"[|]|[^\0-\x7f]")
 """Where an unquoted value may end inside a word: a table cell, a pipe, another script."""
-_ALONE = deferred_pattern(r"[ \t]*(?:\n|\Z)")
+_ALONE = deferred_pattern(r"[ \t]*(?:\n|\Z)|[ ]\(")
 _GOES_ON = deferred_pattern(r",? [^\W\d_]{2,}")
 _ENDS = deferred_pattern(
     r"[.,;!?)\"']*(?:\s*(?:\Z|\n)|\s(?=[,(–—-]|(?:for|on|to|at|in|and|then|please|für|pour|para|per|i|y|et|und)\s))|,\s"
@@ -135,6 +135,7 @@ _PARENT = deferred_pattern(
 _OF_NETWORK = deferred_pattern(r"(?i)ssid|\bwpa|wlan|wi-?fi|wireless|isakmp|ipsec|tacacs|radius|\bpsk")
 _NETWORK_CHARS = 80
 """So far behind such a word a `key` is a password."""
+_DIGITS_OF_NETWORK = deferred_pattern(r"\d{16,}")
 _NO_SIGNS = {ord(sign): None for sign in "+/"}
 _HEADER = deferred_pattern(
     r"(?i:authorization)\\{0,4}[\"'`]?[ \t]{0,3}[:=,][ \t]{0,3}\\{0,4}[\"'`]?[brf]?"
@@ -176,7 +177,9 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
             name = f"{parent[1]}_key"
         elif name.lstrip("-") == "key" and _DRAWN_KEY.match(text, name_end):
             name = "a_key"
-        is_shared = name.lower().endswith("key") and _OF_NETWORK.search(text, max(0, start - _NETWORK_CHARS), start)
+        is_shared = name.lower().endswith(("key", "schlüssel")) and _OF_NETWORK.search(
+            text, max(0, start - _NETWORK_CHARS), start
+        )
         word = "password" if is_shared else named(name)
         around = text[max(0, at - 20) : end + 20] if word else ""
         if word is None or (len(around) > 40 and around.translate(_NO_SIGNS).isalnum()):  # base64
@@ -200,6 +203,8 @@ def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
             done = cookie.end()
             yield Span(*cookie.span("bare"), "secret")
     for at, end in places(low, parts.logins):
+        if (both := _BELOW_BOTH.match(text, end)) and (looks_typed(both["value"]) or is_rare_word(both["value"])):
+            yield Span(*both.span("value"), "secret")
         yield from _in_sentence(text, end)
         if given := _LOGIN_FIELD.match(text, end):
             value = given["value"]
@@ -236,6 +241,9 @@ def _of_name(  # noqa: PLR0913  (a name, and what was read)
     if pair := _PAIR.match(text, end):
         first, last, quoted = _place(text, pair.end())
         value = text[first:last]
+        if word == "password" and not quoted and is_rare_word(value) and _ALONE.match(text, last):
+            yield Span(first, last, "secret")
+            return
         may_be = looks_given(value) or (word == "password" and looks_typed(value))
         if value and (quoted or may_be) and is_secret(word, name, value, quoted=quoted):
             yield Span(first, last, "secret")
@@ -313,7 +321,7 @@ def _value(text: str, start: int, end: int, name: str, word: Word) -> Span | Non
         return None
     is_joined = _joined(word, name, value, joint, quoted=quoted, is_option=is_option, is_field=is_field)
     is_joined = is_joined or (op == "" and (is_quoted or is_keyword))
-    if not (is_joined or (is_said and op == "" and looks_typed(value))):
+    if not (is_joined or (is_said and op == "" and (looks_typed(value) or _DIGITS_OF_NETWORK.fullmatch(value)))):
         return None
     is_assigned = op in _TELLS or is_option
     is_id = name.lower().replace("_", "").replace("-", "").endswith("secretid") and is_known(value)
@@ -420,6 +428,10 @@ _BELOW = deferred_pattern(
     r"[ \t>|│]{0,12}(?P<value>[^\s`\"']{6,400})[ \t|│]*(?:\n|\Z)"
 )
 """The line below a sentence that ends in a colon."""
+_BELOW_BOTH = deferred_pattern(
+    r"[^\n=(){}]{0,40}\n[ \t]*[A-Za-z][\w.@-]{1,30}\n[ \t]*(?P<value>[^\s:=(){}]{6,40})[ \t]*(?:\n|\Z)"
+)
+"""A user's name and a password, each on a line of its own."""
 _GIVES = frozenset((*"/:=→—–«“„s", *_COPULAS.split(), "from", "with", "and", "still", "now", "just", "は", "是"))
 _USER_AND = deferred_pattern(r"[A-Za-z][\w.@-]*(?::|/(?!.*/))(.+)")
 _ITS = deferred_pattern(r"[^.\n]{0,60}?\b(?:it['’]?s|it is)\s(?P<value>[A-Za-z][\w.-]{5,40})(?=[\s,;)]|\.?\Z)")
@@ -427,7 +439,7 @@ _USER_AND_WORD = deferred_pattern(
     r"(?:(?:\s(?:are|is|were))?[\s:=]{1,3}|[^\n]{0,60}?\sas\s)[A-Za-z][\w.@-]{0,40}(?::|\s/\s)(?P<value>[A-Za-z][\w.-]{5,40})(?=[\s,;)]|\.?\Z)"
 )
 _OF_OTHER = deferred_pattern(
-    r"\s(?:for|of|on|to|für|pour|para|per)\s[^.,;:\n]{1,40}?(?:\s(?:is|was|ist|lautet|es|est|è):?|:)\s[\"'`]?(?P<value>[\w-]{6,40})[\"'`]?(?=[,.;!)]|\s*\Z)"
+    r"\s(?:for|of|on|to|für|pour|para|per)\s[^.,;:\n]{1,40}?(?:\s(?:is|was|ist|lautet|es|est|è):?|[:?])\s[\"'`]?(?P<value>[\w-]{6,40})[\"'`]?(?=[,.;!)]|\s*\Z)"
 )
 """What the password of something is."""
 _MIXES = deferred_pattern(r"[0-9!#$%^&*+?~]")
@@ -511,7 +523,7 @@ _ONLY_SECRETS = tuple(
 )
 _TAKE_CHOSEN = (
     *_ONLY_SECRETS,
-    *names("sequelize datasource argon redis.auth url.create auth cred login sign connect jwt basic wifi"),
+    *names("sequelize datasource argon redis.auth url.create auth cred login sign connect jwt basic wifi wlan"),
     *names("pdo drivermanager user bind keychain _pw ftp mysqli certificate pkcs"),
 )
 _TAKE_HEX = ("wallet", "private", "client", "cred", "token")
@@ -557,7 +569,11 @@ def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
                 takes and takes_chosen and (looks_typed(value) or OF_APP.fullmatch(value) or _HEX_KEY.fullmatch(value))
             )
             # HOST, USER, PASSWORD, DATABASE or USER, PASSWORD.
-            is_place = n == 2 or (n == len(literals) - 1 < 2 and (n == 1 or takes) and not name.endswith("connect"))
+            of_network = name.endswith(("wlan.connect", "wifi.connect"))
+            is_named = of_network or not name.endswith("connect")
+            is_place = n == 2 or (n == len(literals) - 1 < 2 and (n == 1 or takes) and is_named)
+            is_place = is_place or (n == 1 and name.endswith("networkcredential"))
+            is_place = is_place or (name.endswith("crypt") and "gen_salt" in text[literal.end() : literal.end() + 12])
             chosen = chosen or (is_place and takes_chosen and is_rare_word(value))
             if "encode" in name and (pair := _USER_AND.fullmatch(value)) and looks_typed(pair[1]):
                 yield Span(literal.start(1) + pair.start(1), literal.end(1), "secret")

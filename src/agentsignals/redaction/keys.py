@@ -475,9 +475,9 @@ _RANDOM_PASSWORD = deferred_pattern(
 _PIN = deferred_pattern(
     r"(?:\bPIN|\bTAN|(?<![A-Za-z])pin|Pin|(?i:passcode|\botp|\bpuk"
     r"|\b(?:verification|confirmation|security|one-time|login|access|2fa|sms|auth\w*|alarm|door|gate|unlock|keybox"
-    r"|key box|safe|locker|entry)"
-    r"[ _-](?:code|pin|combination|combo)))\b"
-    r"(?:(?:[^.\n]|\.(?=[\d.]|\s[a-z])){0,80}?(?:\b(?:is|ist|lautet|es|est|to|jest|je)|[:=éè]|(?i:pin|puk|code))|(?<=-pin)(?=\s)|(?=\s#\d)|(?<=P[IU][NK])(?=\s\d+\s*(?:[,.;)]|\Z|\n|for\b|on\b)))\s?[\"'#]?"
+    r"|key box|safe|locker|entry|garage|tresor|tür|schließfach)[ _-]?(?:code|pin|combination|combo)"
+    r"|\bcode (?:for|to|of) (?:the |our |my )?(?:garage|door|gate|alarm|safe|lock|keypad|building|locker|bike)\w*))\b"
+    r"(?:(?:[^.\n]|\.(?=[\d.]|\s[a-z])){0,80}?(?:\b(?:is|ist|lautet|es|est|to|jest|je)|[:=éè]|(?i:pin|puk|code))|(?<=-pin)(?=\s)|(?=\s#\d)|(?<=[Cc]ode)(?=\s\d{4}\s*(?:[,.;)#]|\Z|\n))|(?<=P[IU][NK])(?=\s\d+\s*(?:[,.;)]|\Z|\n|for\b|on\b)))\s?[\"'#]?"
     r"(?P<value>\d{4,8}|(?!\d{4}-\d\d-\d\d)\d{2,4}(?:-\d{2,4}){1,2})\b"
     r"|\bAT\+(?:CPIN|CPWD|CLCK)=(?P<sim>\"?\d{4,8}(?:\"?,\"?\d{4,8})*|\"[A-Z]{2}\",(?:\d,)?\"?\d{4,8}(?:\"?,\"?\d{4,8})*)"
     r"|\b(?:[A-Z]-)?(?P<first>\d{4,8})\s(?:is|ist|es|est|è|to|é)\s(?:your|ihr|Ihr|dein|tu|su|votre|ton|il tuo"
@@ -555,7 +555,7 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str, tuple[str, ...]], ...
         ("random special temporary", _RANDOM_PASSWORD, "secret"),
         (
             "pin puk tan cpin clck cpwd passcode otp verification alarm door gate unlock keypad lock code codice "
-            "código kod код keybox safe locker bestätigungscode sicherheitscode",
+            "código kod код keybox safe locker bestätigungscode sicherheitscode tresor türcode garage",
             _PIN,
             "secret",
         ),

@@ -70,7 +70,9 @@ _LAST_DIGITS = deferred_pattern(r"\d+\Z")
 _IS_NAME = deferred_pattern(r"[\"'`]?\s?[:=]")
 _OPTION = deferred_pattern(r"(?:\A|\s)(--?[\w-]+)[= ][\"']?\Z")
 _NUMBERED = deferred_pattern(r"(?=[^\d]{7})[A-Za-z]{3,}(?:[._-][A-Za-z]{3,})*\d{1,4}")
-_OF_RULES = names("code codice código kod код safe locker keybox static shared key instead lock addresses keypad tan")
+_OF_RULES = names(
+    "tresor garage code codice código kod код safe locker keybox static shared key instead lock addresses keypad tan"
+)
 """Words that only rules look for."""
 _LENGTHS = (8, 12, 17, 24, 48)
 _NEAR = (1, 2, 3, 4, 6, 6, 9, 9, 9)

@@ -143,10 +143,11 @@ Word = Literal["password", "secret", "token", "hint", "key"]
 """Kinds of secret that a name or a place states, from certain to vague. A `hint` needs a mixed value."""
 
 _NO_VALUE = deferred_pattern(
-    r"\[[A-Za-z_ ]+(?:\]|\Z)|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*(?:/|\Z)|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}"
+    r"\[[A-Za-z_ ]+(?:\]|\Z)|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*(?:/|\Z)|\$[a-z_]+\Z|%\w+%|%[sd({]|\{[\w.]*\}"
     r"|\{[A-Za-z_][\w.]*\Z|\*+\Z"
     r"|[a-z]{2}-[a-z]+-\d:\d{12}:|arn:|#[0-9a-fA-F]{3,8}\Z|[•●]"
-    r"|ENC\[|@[A-Z][\w.]+\(|/?\^?\(\?[=!:<]|#\{|!(?:ref|vault|secret|env|sub)\b|ref\+|op://|\([a-z ]+\)\Z"
+    r"|ENC[\[(]|vault:v\d|@secret:|@[A-Z][\w.]+\(|/?\^?\(\?[=!:<]|#\{|!(?:ref|vault|secret|env|sub)\b|ref\+|op://"
+    r"|\([a-z ]+\)\Z"
     r"|[A-Za-z_][\w.]*\[(?:[A-Za-z, ]*|\d{1,2})\]?\Z"
     r"|process\.env|os\.environ|import\.meta|(?:file|env|fd|stdin|prompt):|@?(?:sha\d{1,3}|md5)[:-][0-9a-f]{16}"
     r"|AAAA(?:[BC]3NzaC1|E2VjZ)|(?:age|npub)1[0-9a-z]{50,}"
@@ -471,7 +472,7 @@ _RELEASE = (
 _NUMBERED_THING = deferred_pattern(
     rf"(?i)(?:[a-z][\w./+-]*[-@=:])?[\^~<>=!v]{{0,3}}\d{{1,6}}(?:\.\d{{1,9}}){{1,4}}{_RELEASE}[.,]?|[a-z][\w./-]{{1,40}}:v?\d{{1,3}}"
     r"|(?:\d:)?\d{1,6}\.\d{1,9}[\w.+~-]{0,20}|\d{4}-\d\d-\d\d[T ][\d:.]{5,12}Z?"
-    r"|(?-i:[A-Z]{2,6}-\d{1,6}[.,]?)|[\d.,]+[km]?/[\d.,]+[km]?"
+    r"|(?-i:[A-Z]{2,6}-\d{1,6}[.,]?)|[\d.,]+[km]?/[\d.,]+[km]?|(?:[0-9a-f]{2}:){5,}[0-9a-f]{2}"
 )
 """Versions, packages and images with one, tickets, shares."""
 _DIGEST_CHARS = (32, 40, 56, 64, 96, 128)
@@ -482,7 +483,7 @@ _OF_DIGESTS = deferred_pattern(
 _PUBLIC_BEFORE = deferred_pattern(
     r"(?i:(?:request|trace|span|correlation|host|event|build|run|job|device|order|object|resource|message|response|error)[\s_-]?id"
     r"|public[\s_-]?key|sourcemappingurl)[\"'`]?\s{0,3}[:=]?\s{0,3}[\"'`]?\Z"
-    r"|\bclass(?:Name)?=[\"'][^\"'\n]*\Z|;base64,\Z|\|1\|[\w+/=|]*\Z"
+    r"|\bclass(?:Name)?=[\"'][^\"'\n]*\Z|;base64,\Z|\b(?:SHA-?\d+|MD5):\Z|\|1\|[\w+/=|]*\Z"
 )
 """Names of ids, of public keys, of classes of a page, and of pictures and fonts."""
 _PUBLIC_BEHIND = deferred_pattern(r"[\"']?\s(?:created|deleted|configured|unchanged|patched|not found)\b")
@@ -494,7 +495,7 @@ _IDENTIFIER = deferred_pattern(r"[A-Za-z_]\w*(?:\.\w+)*")
 _OPTION_BEFORE = deferred_pattern(r"\s-(?:[aApPwW]|u\s?[\w.@-]+[:,%])\s*[\"']?\Z")
 _GIVEN_TO = deferred_pattern(r"\w[\"']?\s*(?::?=|=>|:)\s*[\"']\Z|\w=\Z")
 _TYPE_BEHIND = deferred_pattern(r"<[A-Z&']")
-_WRAPPERS = (("ENC[", "]"), ("lookup(", ")"))
+_WRAPPERS = (("ENC[", "]"), ("ENC(", ")"), ("vault:v", " "), ("@secret:", " "), ("lookup(", ")"))
 """What encloses a ciphertext, and a reference in a template."""
 _RELEASED = deferred_pattern(r"[\^~]?\d+\.\d+\.\d+-(?:alpha|beta|rc|dev|next|canary)(?:[.\d]*)|0x[0-9a-fA-F]{40}")
 """A version, and the address of a wallet or a contract."""
@@ -678,7 +679,8 @@ def speaks_of_other(name: str) -> bool:
     """Return whether a name is of a count, a limit, a path or the like."""
     word = named(name)
     other = _OTHER - _OF_TOKENS if word in ("password", "secret") else _OTHER
-    other = other - {"existing"} if word == "password" else other  # charts name a Secret by `existingSecret`
+    if word == "password" and "secret" not in name.lower():  # charts name a Secret by `existingSecret`
+        other = other - {"existing"}
     return any(part.lower() in other for part in _PARTS.findall(name))
 
 
