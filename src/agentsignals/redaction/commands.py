@@ -91,13 +91,18 @@ _PASSWORD_OF_DIGITS = deferred_pattern(r"\d{6,}\Z")
 _GIVES_LAST = deferred_pattern(r"(?i)(?:add|create)_user|(?:set|change)[_-]password|htpasswd")
 """Commands that end in a password, whatever it looks like: `add_user NAME PASSWORD`."""
 _MYSQL = deferred_pattern(r"(?:\S*/)?(?:mysql|maria)")
-_REDIS = deferred_pattern(r"(?:\S*/)?(?:redis|valkey|keydb)")
+_CERTAIN = deferred_pattern(
+    r"(?:\S*/)?(?:(?:redis|valkey|keydb)\S* -a|ldap\w* -w|(?:sqlcmd|bcp|unzip|ipmitool|mosquitto_\w+) -P|(?:sshpass"
+    r"|mongo\w*|cqlsh) -p)"
+)
+"""A program, and its option that carries nothing but a password."""
 _HASHED = names("K k H")
 """Short options for a key or a hash in hex."""
 _LONG_HEX = deferred_pattern(r"[0-9a-fA-F]{32,}")
 _PREFIXED = deferred_pattern(r"(?i)(?:pass(?:word)?|pw|(?:hex)?key|secret|token|plain):(?P<value>[^\s:/]{6,})\Z")
 """A value that says itself what it is."""
 _PASSPHRASE = deferred_pattern(r"(?=.*[\dA-Z!?&])[\w!?&'-]+(?: [\w!?&'.,-]+){1,6}")
+_PHRASE = deferred_pattern(r"[a-z]{3,}(?: [a-z]{2,}){2,6}")
 _SLASHED = names("p pw pass pwd password rp")
 """Options that carry a password after a slash and a colon."""
 _HOSTS = names("h H host hostname server S url")
@@ -368,7 +373,6 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
         stores=stores,
         has_host=has_host,
         is_mysql=_MYSQL.match(words[0]) is not None,
-        is_redis=_REDIS.match(words[0]) is not None,
         is_snmp="snmp" in words[0],
         is_protocol=_PROTOCOL.match(words[0]) is not None,
         is_archiver=_ARCHIVER.match(words[0]) is not None,
@@ -456,7 +460,8 @@ def _judge(words: list[str], all_words: list[str], fed: list[str], found: dict[s
             coded = looks_given(of_base64(text).decode("utf-8", "replace").strip())
             found.update({text: None} if coded else {plain: None} if looks_given(plain) else {})
     for text in fed if takes_input or stores else ():
-        if taker >= 0 and words[taker] not in ("sudo", "su") and _PASSPHRASE.fullmatch(text):
+        is_phrase = _PASSPHRASE.fullmatch(text) or _PHRASE.fullmatch(text)
+        if taker >= 0 and words[taker] not in ("sudo", "su") and is_phrase:
             found[text] = None
         for piece in text.split():
             value = piece.rpartition("=")[2] if "=" in piece[:-1] else piece
@@ -481,7 +486,6 @@ class _Role(NamedTuple):
     has_host: bool
     is_mysql: bool
     """A password is attached to its `-p`; the next word is a database."""
-    is_redis: bool
     is_snmp: bool
     is_protocol: bool
     is_archiver: bool
@@ -550,7 +554,11 @@ def _option(word: str, after: str, found: dict[str, None], role: _Role) -> None:
         is_told = (is_sure or name == "k") and _PASSPHRASE.fullmatch(value) is not None
         is_told = is_told or (is_sure and _PASSWORD_OF_DIGITS.match(value) is not None)
         is_told = is_told or (name == "a" and role.logs_in and _ONE_DIGIT.fullmatch(value) is not None)
-        is_told = is_told or (name == "a" and role.is_redis and len(value) >= LEAST_CHARS and not is_variable(value))
+        is_told = is_told or (
+            len(value) >= LEAST_CHARS
+            and not ("/" in value or is_variable(value))
+            and _CERTAIN.fullmatch(f"{role.program} -{name}") is not None
+        )
     is_plain = (is_sure or role.is_protocol) and (is_rare_word(value) or _LONG_HEX.fullmatch(value) is not None)
     if is_told or ((looks_typed(value) or is_plain) if expects else is_sure and looks_drawn(value)):
         found[value] = None

@@ -21,11 +21,13 @@ from agentsignals.redaction.values import (
     Word,
     alternates,
     common,
+    has_all_kinds,
     has_digit,
     is_known,
     is_mixed,
     is_public,
     is_random,
+    is_rare,
     is_rare_word,
     is_secret,
     is_strong,
@@ -401,7 +403,11 @@ def _joined(  # noqa: PLR0913
 def _may_be_drawn(word: Word, value: str) -> bool:
     if word == "password" and (value.isdigit() or OF_APP.fullmatch(value)):
         return True
-    return is_random(value, 8) or (word in ("password", "hint") and (is_mixed(value) or looks_typed(value)))
+    return (
+        is_random(value, 8)
+        or has_all_kinds(value)
+        or (word in ("password", "hint") and (is_mixed(value) or looks_typed(value)))
+    )
 
 
 # -- sentences, calls and tables ---------------------------------------------------------------------------------------
@@ -434,9 +440,11 @@ _BELOW_BOTH = deferred_pattern(
 """A user's name and a password, each on a line of its own."""
 _GIVES = frozenset((*"/:=→—–«“„s", *_COPULAS.split(), "from", "with", "and", "still", "now", "just", "は", "是"))
 _USER_AND = deferred_pattern(r"[A-Za-z][\w.@-]*(?::|/(?!.*/))(.+)")
-_ITS = deferred_pattern(r"[^.\n]{0,60}?\b(?:it['’]?s|it is)\s(?P<value>[A-Za-z][\w.-]{5,40})(?=[\s,;)]|\.?\Z)")
+_ITS = deferred_pattern(
+    r"[^.\n]{0,60}?\b(?:it['’]?s|it is)\s(?:now\s)?(?P<value>[A-Za-z][\w.-]{5,40})(?=[\s,;)]|\.?\Z)"
+)
 _USER_AND_WORD = deferred_pattern(
-    r"(?:(?:\s(?:are|is|were))?[\s:=]{1,3}|[^\n]{0,60}?\sas\s)[A-Za-z][\w.@-]{0,40}(?::|\s/\s)(?P<value>[A-Za-z][\w.-]{5,40})(?=[\s,;)]|\.?\Z)"
+    r"(?:(?:\s(?:are|is|were))?[\s:=]{1,3}|[^\n]{0,60}?\s(?:as|is)\s)[A-Za-z][\w.@-]{0,40}(?::|\s/\s|\sand\s(?:it['’]?s\s)?(?=[\w.-]*\d))(?P<value>[A-Za-z][\w.-]{5,40})(?=[\s,;)]|\.?\Z)"
 )
 _OF_OTHER = deferred_pattern(
     r"\s(?:for|of|on|to|für|pour|para|per)\s[^.,;:\n]{1,40}?(?:\s(?:is|was|ist|lautet|es|est|è):?|[:?])\s[\"'`]?(?P<value>[\w-]{6,40})[\"'`]?(?=[,.;!)]|\s*\Z)"
@@ -457,7 +465,7 @@ def _in_sentence(text: str, at: int, least: int = LEAST_CHARS, *, is_password: b
     is_asked = text.startswith("? ", at)
     at = aside.end() if aside else at + is_asked
     if is_password and (drawn := _APP_PASSWORD.match(text, at) or _IN_QUOTES.match(text, at)):
-        yield Span(*drawn.span("value"), "secret")
+        yield Span(*drawn.span(drawn.lastgroup or 0), "secret")
         return
     line = _SENTENCE.match(text, at, at + _SENTENCE_CHARS)
     before = ""
@@ -469,7 +477,7 @@ def _in_sentence(text: str, at: int, least: int = LEAST_CHARS, *, is_password: b
             yield Span(*below.span("value"), "secret")
         return
     pair = _USER_AND_WORD.match(text, at, end) or (_ITS.match(text, at, end) if is_password else None)
-    if pair and is_rare_word(pair["value"]):
+    if pair and (is_rare_word(pair["value"]) or (_WORD_OF_CASES.fullmatch(pair["value"]) and is_rare(pair["value"]))):
         yield Span(*pair.span("value"), "secret")
         return
     if is_password and (of := _OF_OTHER.match(text, at, end)) and is_rare_word(of["value"]):
@@ -531,8 +539,11 @@ _TAKE_ONE = tuple(names(".auth :auth >auth set_password setpassword requirepass 
 """Methods whose only literal is a password."""
 _TAKE_ANY = tuple(names("login signin sign_in basicauth basic_auth credential credentials set_password"))
 """Calls of which the second of two literals is a password, however it looks."""
-_IN_QUOTES = deferred_pattern(r"[^.\n]{0,20}?[„“«「『](?P<value>[^„“”«»」』\n]{6,60})[“”»」』]")
-_APP_PASSWORD = deferred_pattern(rf"[^.\n]{{0,30}}?(?:\bis|[:=])\s?(?P<value>{OF_APP.pattern})(?=[.\s]|\Z)")
+_IN_QUOTES = deferred_pattern(
+    r"[^\n]{0,40}?(?:\bis|['’]s|\buse|:)\s(?=[\"'][a-z]+(?: [a-z]+){2,7}[\"'])[\"'](?!enter|please|your|the"
+    r"|invalid|wrong)(?P<phrase>[a-z ]+)[\"']|[^.\n]{0,20}?[„“«「『](?P<value>[^„“”«»」』\n]{6,60})[“”»」』]"
+)
+_APP_PASSWORD = deferred_pattern(rf"[^.\n]{{0,90}}?(?:\bis|[:=])\s?(?P<value>{OF_APP.pattern})(?=[.\s]|\Z)")
 _HEX_KEY = deferred_pattern(r"(?:0x)?[0-9a-fA-F]{32,128}")
 
 
@@ -572,6 +583,8 @@ def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
             of_network = name.endswith(("wlan.connect", "wifi.connect"))
             is_named = of_network or not name.endswith("connect")
             is_place = n == 2 or (n == len(literals) - 1 < 2 and (n == 1 or takes) and is_named)
+            if n == 2 and name.endswith("plainauth") and not is_variable(value):
+                yield Span(*literal.span(1), "secret")
             is_place = is_place or (n == 1 and name.endswith("networkcredential"))
             is_place = is_place or (name.endswith("crypt") and "gen_salt" in text[literal.end() : literal.end() + 12])
             chosen = chosen or (is_place and takes_chosen and is_rare_word(value))

@@ -451,7 +451,7 @@ _MAIL_LOGIN = deferred_pattern(
 )
 _SHOWN = deferred_pattern(
     r"(?m)^(?:[\w@.:~/\[\] -]{0,40}[$#❯]|PS [^>\n]{0,60}>)\s(?P<command>\S[^\n]{3,200})"
-    r"\n(?P<value>\S{6,200})[ \t]*(?:\n|\Z)"
+    r"\n(?P<value>\S{6,200}|[a-z]{3,}(?: [a-z]{3,}){1,6})[ \t]*(?:\n|\Z)"
 )
 _NOT_FOUND = deferred_pattern(
     r"command not found: (?P<zsh>[^\s:]{8,40})(?=\s|\Z)|: (?P<bash>[^\s:]{8,40}): command not found"
@@ -462,7 +462,8 @@ _SHOWS = deferred_pattern(
     r"|openssl rand "
 )
 """A command that prints a secret alone, and its first line; of these commands any."""
-_MAKES = deferred_pattern(r"\b(?:generate|gen|genkey|keygen|mint|issue)\b")
+_DECODES = deferred_pattern(r"\bsecrets?\b.*base64 (?:-d|-D|--decode)|\b(?:go)?pass (?:show )?\w|\bop read ")
+_MAKES = deferred_pattern(r"\b(?:keys? list|list-keys|generate|gen|genkey|keygen|mint|issue)\b")
 """A command that makes something, as it may print a key."""
 _DUMPS = deferred_pattern(
     r"(?:sudo )?(?:xxd|od|hexdump|base64|cat|head|type|Get-Content)\b[^\n|;]*[/\\ .](?!pub)\w*key(?:file|s)?\b"
@@ -480,15 +481,21 @@ _PIN = deferred_pattern(
     r"(?:(?:[^.\n]|\.(?=[\d.]|\s[a-z])){0,80}?(?:\b(?:is|ist|lautet|es|est|to|jest|je)|[:=éè]|(?i:pin|puk|code))|(?<=-pin)(?=\s)|(?=\s#\d)|(?<=[Cc]ode)(?=\s\d{4}\s*(?:[,.;)#]|\Z|\n))|(?<=P[IU][NK])(?=\s\d+\s*(?:[,.;)]|\Z|\n|for\b|on\b)))\s?[\"'#]?"
     r"(?P<value>\d{4,8}|(?!\d{4}-\d\d-\d\d)\d{2,4}(?:-\d{2,4}){1,2})\b"
     r"|\bAT\+(?:CPIN|CPWD|CLCK)=(?P<sim>\"?\d{4,8}(?:\"?,\"?\d{4,8})*|\"[A-Z]{2}\",(?:\d,)?\"?\d{4,8}(?:\"?,\"?\d{4,8})*)"
-    r"|\b(?:[A-Z]-)?(?P<first>\d{4,8})\s(?:is|ist|es|est|è|to|é)\s(?:your|ihr|Ihr|dein|tu|su|votre|ton|il tuo"
-    r"|o seu)\s[^\n]{0,40}(?i:code|código|codice|kod|pin)\b"
-    r"|(?i:\w*(?:bestätigungs|sicherheits|anmelde)code|(?:code|codice|código|kod) (?:de|di|d['’]) ?\w*(?:vérif|verif"
+    r"|(?i:(?:bestätigungs|sicherheits|anmelde)code|(?:code|codice|código|kod) (?:de|di|d['’]) ?\w*(?:vérif|verif"
     r"|confirm|sécur|segur|sicur|accès|acceso|accesso|conex)\w*"
     r"|\b(?:tu|tuo|votre|su|seu|ihr|dein|ваш) (?:code|codice|código|код)(?: \w+)?)\s?(?:is|ist|lautet|es|est|è|é|:"
     r"|=)\s?(?P<foreign>\d{4,8})\b"
-    r"|\b(?i:use|enter)\s(?P<used>\d{4,8})\s(?:to|as)\s(?i:sign|log|verify|confirm|complete|authenticate|your)"
+    r"|(?i:(?:code|codice|código|kod) (?:del|della|dell['’]|de|da|do|di|d['’])\s?(?:la |l['’])?(?:alarm\w*|puerta"
+    r"|port[ea]\w*|allarme"
+    r"|portão|garage|garaje|coffre|caja|cassaforte|entrada|entrée|ingresso)[^.\n]{0,50}?\s(?:es|est|è|é|:))\s(?P<way>\d{4,8})\b"
     r"|(?i:alarm|keypad|lock|door)\w*:?[^\n]{0,40}(?:\n[^\n]{0,60}){1,4}?\n\s+(?:user_|master_)?(?:code|pin):\s[\"']?(?P<field>\d{4,8})\b"
 )
+_SENT = deferred_pattern(
+    r"\b(?:[A-Z]-)?(?P<first>\d{4,8})\s(?:is|ist|es|est|è|to|é)\s(?:your|ihr|Ihr|dein|tu|su|votre|ton|il tuo"
+    r"|o seu)\s[^\n]{0,40}(?i:code|código|codice|kod|pin)\b"
+    r"|\b(?i:use|enter)\s(?P<used>\d{4,8})\s(?:to|as)\s(?i:sign|log|verify|confirm|complete|authenticate|your)"
+)
+"""A code for a login, as messages give it."""
 _CODES = deferred_pattern(
     r"(?i:(?:backup|recovery|rescue|scratch)[ _-]?codes?)(?:[\"']?:?|[^:\n]{0,40}(?::|\bis))\s[\s*-]{0,8}"
     r"(?P<codes>(?:(?:\d{1,2}[.)] ?)?[\"']?(?:\d{4} \d{4}|(?=[a-z-]*\d)[\w-]{6,20})[\"']?"
@@ -522,22 +529,39 @@ _OF_TOTP = deferred_pattern(
 _INSTEAD = deferred_pattern(
     r"(?i)\b(?:try|use|it['’]?s)\s(?P<value>[a-z]{5,}[-_.!]?\d{1,4}!?)\sinstead\b[^\n]{0,40}\b(?:user\w*|login|account)\b"
 )
-_TYPE_7 = deferred_pattern(r"\b(?:password|key|secret|md5) 7 (?P<value>[0-9A-F]{8,})\b")
-"""A password in the reversible cipher of Cisco's routers."""
-_SURE = deferred_pattern(
-    r"(?m)^[ \t]*(?:(?:requirepass|masterauth|bindpw|rootpw|ldap_bindpw|tls_key_pass|crypto isakmp key)[ \t]+[\"']?"
-    r"|(?:[\w.]{1,12}\s)?LOGIN \S{1,60} \"?|(?:[\w:/ -]{0,20}NickServ )?:?IDENTIFY (?:\w+ )?)(?P<sure>[^\s\"';]{6,60}"
-    r")[\"']?(?=[ \t]*(?:\n|\Z)|[ \t]+address\b)"
-    r"|\bIDENTIFIED BY (?P<by>(?!VALUES)[\w$#]{6,60})(?=\s|;|\Z)"
-    r"|\bWIFI:(?:[A-Z]:[^;\n]*;)*?P:(?P<wifi>[^;\n]{6,63});"
-    r"|\bpre-shared-(?:secret|key) (?P<psk>[^\s\"';]{6,60})[ \t]*$"
-    r"|<key>\w*(?i:passw|secret)\w*</key>\s*<(?:string|data)>(?P<plist>[^<\s]{6,200})<"
-    r"|\bstatic:[\w.@-]+:(?P<mail>[^\s:]{6,60})$"
+_DIRECTIVE = deferred_pattern(
+    r"(?m)^[ \t]*(?:requirepass|masterauth|bindpw|rootpw|crypto isakmp key)[ \t]+[\"']?(?P<value>[^\s\"';]{6,60})"
+    r"[\"']?(?=[ \t]*(?:\n|\Z)|[ \t]+address\b)"
 )
-"""Lines of which a grammar says what stands where, so that the look of the value says nothing."""
+_SURE: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (sign, deferred_pattern(rf"(?m){pattern}"))
+    for sign, pattern in (
+        ("LOGIN ", r"^(?:[\w.]{1,12}\s)?LOGIN \S{1,60} \"?(?P<value>[^\s\"]{6,60})\"?[ \t]*$"),
+        ("IDENTIFY ", r"^(?:[\w:/ -]{0,20}NickServ )?:?IDENTIFY (?:\w+ )?(?P<value>\S{6,60})[ \t]*$"),
+        ("IDENTIFIED BY ", r"\bIDENTIFIED BY (?P<value>(?!VALUES)[\w$#]{6,60})(?=\s|;|\Z)"),
+        ("> AUTH ", r"^[\w.:-]{1,40}> AUTH (?:\w+ )?(?P<value>\S{6,60})$"),
+        ("//INPUT ", r"^//INPUT +DD +\*\n\S+(?: \d+)?\n\S+\n(?P<value>\S{4,60})\n"),
+        ("PASSWORD(", r"\bPASSWORD\((?P<value>(?=[A-Z]*\d)[A-Z\d@#$]{5,8})\)"),
+        ("WIFI:", r"\bWIFI:(?:[A-Z]:[^;\n]*;)*?P:(?P<value>[^;\n]{6,63});"),
+        ("pre-shared-", r"\bpre-shared-(?:secret|key) (?P<value>[^\s\"';]{6,60})[ \t]*$"),
+        ("<key>", r"<key>\w*(?i:passw|secret)\w*</key>\s*<(?:string|data)>(?P<value>[^<\s]{6,200})<"),
+        ("static:", r"\bstatic:[\w.@-]+:(?P<value>[^\s:]{6,60})$"),
+        (" 7 ", r"\b(?:password|key|secret|md5) 7 (?P<value>[0-9A-F]{8,})\b"),
+        ("&p=", r"[?&](?:amp;)?u(?:ser(?:name)?)?=[^&\s]+&(?:amp;)?p=(?P<value>[^&\s\"'`]{6,100})"),
+        ("lock:", r"lock:\s*\n(?:[^\n]{0,60}\n){0,4}?\s+(?:code|pin):\s[\"']?(?P<value>\d{4,8})\b"),
+        ("K10", r"\b(?P<value>K10[0-9a-f]{16,}::\w+:[0-9a-f]{8,})"),
+        (
+            " key ",
+            r"(?<=(?:this |.api |cret |auth ))key\b(?! id)[^\n:]{0,40}: (?P<value>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9"
+            r"a-f]{12})",
+        ),
+    )
+)
+"""Lines of which a grammar says what stands where, so that the look of the value says nothing: with a text that each
+contains. Among them are Cisco's reversible cipher (7), and what a node joins a cluster of K3s with (K10)."""
 _LOGIN_FILE = deferred_pattern(r"\bcat [^\n]*(?:login|auth|cred|pass)[^\n]*\n[^\s:=]{3,40}\n(?P<typed>[^\s:=]{6,60})\n")
 """A file of a user's name and the password below it."""
-_AS_USER = deferred_pattern(r"[?&](?:amp;)?u(?:ser(?:name)?)?=[^&\s]+&(?:amp;)?p=(?P<value>[^&\s\"'`]{6,100})")
+_USERS_BELOW = deferred_pattern(r"(?m)^[ \t]+(?:- )?[a-z_][\w-]*:(?P<value>[^\s:]{4,60})$")
 _HEX_KEY = deferred_pattern(r"0x[0-9a-fA-F]{64}(?![0-9a-fA-F])")
 
 
@@ -554,8 +578,9 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str, tuple[str, ...]], ...
         ),
         ("random special temporary", _RANDOM_PASSWORD, "secret"),
         (
-            "pin puk tan cpin clck cpwd passcode otp verification alarm door gate unlock keypad lock code codice "
-            "código kod код keybox safe locker bestätigungscode sicherheitscode tresor türcode garage",
+            "pin puk tan cpin clck cpwd passcode otp verification alarm door gate unlock keypad keybox combination "
+            "tresor garage türcode bestätigungscode sicherheitscode vérification verificación verifica conferma código "
+            "codice код kod",
             _PIN,
             "secret",
         ),
@@ -565,16 +590,13 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str, tuple[str, ...]], ...
         ("ftp", _FTP, "secret"),
         ("auth authenticate ugfzc cgfzc", _MAIL_LOGIN, "secret"),
         ("smtp mail relay mx", _RELAY, "secret"),
+        ("code", _SENT, "secret"),
         ("codes code", _CODES, "secret", "backup recovery rescue scratch"),
         ("tochararray", _CHARACTERS, "secret"),
         ("authenticator totp", _OF_TOTP, "secret"),
         ("instead", _INSTEAD, "secret"),
         ("auth", _LOGIN_FILE, "secret"),
-        (
-            "requirepass masterauth bindpw rootpw isakmp login identify identified wifi shared passw secret static key",
-            _SURE,
-            "secret",
-        ),
+        ("requirepass masterauth bindpw rootpw isakmp", _DIRECTIVE, "secret"),
         ("wallet signer private mnemonic", _HEX_KEY, "key"),
     )
 )
@@ -650,10 +672,13 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
     for pattern, sign in ((_HASHED, "$"), (_LABELLED, "{")):
         for hit in pattern.finditer(text) if sign in text else ():
             yield Span(*hit.span(), "secret")
-    for sign, pattern in ((" 7 ", _TYPE_7), ("&p=", _AS_USER)):
+    for at in occurrences(text, "chpasswd:\n") if "chpasswd" in words else ():
+        for hit in _USERS_BELOW.finditer(text, at, at + _MOST_KEY_CHARS):
+            yield Span(*hit.span("value"), "secret")
+    for sign, pattern in _SURE:
         for hit in pattern.finditer(text) if sign in text else ():
-            if (value := hit[hit.lastgroup or 0]) and not is_variable(value):
-                yield Span(*hit.span(hit.lastgroup or 0), "secret")
+            if not is_variable(hit["value"]):
+                yield Span(*hit.span("value"), "secret")
     for hit in _LICENCE.finditer(text):
         start = hit.start() - (5 if hit["five"] else 6 if hit["drive"] else 4)
         if hit["drive"] or is_mixed(text[start : hit.end()]):
@@ -673,6 +698,10 @@ def logins(text: str, low: str, words: frozenset[str]) -> Iterator[Span]:
                 yield Span(*hit.span(group), kind)
     for hit in _SHOWN.finditer(text) if "$ " in text or "# " in text or "PS " in text or "❯" in text else ():
         value, command = hit["value"], hit["command"]
+        if " " in value:
+            if _DECODES.search(command):
+                yield Span(*hit.span("value"), "secret")
+            continue
         is_told = _SHOWS.match(command) is not None
         is_told = is_told or (_DUMPS.match(command) is not None and (looks_given(value) or is_random(value, 20)))
         is_told = is_told or (_MAKES.search(command) is not None and is_random(value, 16) and not is_public(value))

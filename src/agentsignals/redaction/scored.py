@@ -56,6 +56,8 @@ _NO_VALUE = deferred_pattern(
 )
 """What an address, an id or a masked value has in it, and no secret."""
 _MOST_CHARS = 63
+_FAR_WORDS = 8
+"""So many words before a plain word, in another clause, speak of another thing."""
 _LINE_CHARS = 160
 """So far before and behind a word for a secret a line is read, and as much of the next line."""
 _BEFORE_CHARS, _AFTER_CHARS = 100, 60
@@ -154,7 +156,8 @@ def _is_value(text: str, start: int, end: int) -> bool:
         return False
     if before.rstrip().endswith(">>") or ((bound := _BOUND.search(before)) and named(bound[1]) is None):
         return False
-    if _PROSE_BEFORE.search(before) and _PROSE_AFTER.match(after):
+    is_far = before.count(" ") > _FAR_WORDS and text[start:end].isalpha() and "," in before
+    if _PROSE_BEFORE.search(before) and (is_far or _PROSE_AFTER.match(after)):
         return False
     return not before.strip() or any(map(named, _NAME.findall(before + after)))
 

@@ -144,7 +144,7 @@ Word = Literal["password", "secret", "token", "hint", "key"]
 
 _NO_VALUE = deferred_pattern(
     r"\[[A-Za-z_ ]+(?:\]|\Z)|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*(?:/|\Z)|\$[a-z_]+\Z|%\w+%|%[sd({]|\{[\w.]*\}"
-    r"|\{[A-Za-z_][\w.]*\Z|\*+\Z"
+    r"|\{[A-Za-z_][\w.]*\Z|\*+\Z|\*{3}|![A-Za-z_]\w*!\Z|[\w/+]{8,}EXAMPLE(?:KEY)?\Z"
     r"|[a-z]{2}-[a-z]+-\d:\d{12}:|arn:|#[0-9a-fA-F]{3,8}\Z|[•●]"
     r"|ENC[\[(]|vault:v\d|@secret:|@[A-Z][\w.]+\(|/?\^?\(\?[=!:<]|#\{|!(?:ref|vault|secret|env|sub)\b|ref\+|op://"
     r"|\([a-z ]+\)\Z"
@@ -163,11 +163,15 @@ _KEY = deferred_pattern(
 )
 _SPEAKING_RUN = 2
 """Letters and digits per change of kind: fewer are drawn, and have no words in them but by chance."""
-_PASS = deferred_pattern(r"(?i)pass\b")
+_PASS = deferred_pattern(r"(?i)(?<![ck]om)pass\b")
 _PROSE = deferred_pattern(
     r"(?i)\b(?:must|least|require\w*|invalid|incorrect|enter|your|characters?|please|not|is|wrong|too|contain\w*|match\w*|forgot\w*"
     r"|expired|missing)\b|(?-i:\A[A-Z].*\bthe\b)"
 )
+_PHRASE = deferred_pattern(
+    r"(?:the|an?|my) (?!\w*(?:pass|secret|key|token|value))[a-z]+(?: (?!\w*(?:pass|secret|key|token|value))[a-z]+){2,}"
+)
+"""Words in a row, of which the first may be an article."""
 _TYPES = frozenset(("string", "String", "number", "boolean", "unknown", "object", "Object", "optional", "Optional",
                     "SecretStr", "Option", "bytes", "required", "nullable", "binary", "hidden", "default", "undefined",
                     "VARCHAR", "varchar", "return", "logger", "expect", "function", "static", "public", "private",
@@ -201,10 +205,13 @@ _PLAIN_PARTS = deferred_pattern(rf"{_PLAIN_PART}(?>(?:[_\-./:]{_PLAIN_PART})*)")
 
 def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool:
     """Return whether the value of such a name is a secret. A `quoted` value is no code."""
-    if len(value) < LEAST_CHARS or is_variable(value) or has_mask(value) or max(value) > "\u2e80":  # a sentence
+    is_phrase = quoted and word == "password" and _PHRASE.fullmatch(value) is not None
+    if (
+        len(value) < LEAST_CHARS or (is_variable(value) and not is_phrase) or has_mask(value) or max(value) > "\u2e80"
+    ):  # a sentence
         return False
     if word == "key":
-        return is_random(value, 12) and not is_known(value)
+        return (is_random(value, 12) and not is_known(value)) or has_all_kinds(value)
     if word == "hint" and value.isdigit():
         return _PARTS.findall(name)[-1].lower() in ("pin", "puk", "otp")
     if word == "hint":
@@ -414,6 +421,15 @@ _SPLIT = deferred_pattern(r"[_\-./:@=,]")
 _DRAWN_CHANGES = 3
 
 
+def has_all_kinds(value: str) -> bool:
+    """Return whether a long value has letters of both cases, digits and several signs, as generators of salts give."""
+    return _ALL_KINDS.fullmatch(value) is not None and len({*value} & {*"!#$%&()*+,;<>?@[]^{|}~"}) >= _MANY_SIGNS
+
+
+_ALL_KINDS = deferred_pattern(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[^\s\"'`]{24,100}")
+_MANY_SIGNS = 4
+
+
 def is_mixed(value: str) -> bool:
     return has_digit(value) and _LETTER.search(value) is not None
 
@@ -472,7 +488,7 @@ _RELEASE = (
 _NUMBERED_THING = deferred_pattern(
     rf"(?i)(?:[a-z][\w./+-]*[-@=:])?[\^~<>=!v]{{0,3}}\d{{1,6}}(?:\.\d{{1,9}}){{1,4}}{_RELEASE}[.,]?|[a-z][\w./-]{{1,40}}:v?\d{{1,3}}"
     r"|(?:\d:)?\d{1,6}\.\d{1,9}[\w.+~-]{0,20}|\d{4}-\d\d-\d\d[T ][\d:.]{5,12}Z?"
-    r"|(?-i:[A-Z]{2,6}-\d{1,6}[.,]?)|[\d.,]+[km]?/[\d.,]+[km]?|(?:[0-9a-f]{2}:){5,}[0-9a-f]{2}"
+    r"|(?-i:[A-Z]{2,6}-\d{1,6}[.,]?)|[\d.,]+[km]?/[\d.,]+[km]?|(?:[0-9a-f]{2}:){5,}[0-9a-f]{2}|(?:trace|span|request|correlation)_?id=[\w-]+"
 )
 """Versions, packages and images with one, tickets, shares."""
 _DIGEST_CHARS = (32, 40, 56, 64, 96, 128)
@@ -497,8 +513,11 @@ _GIVEN_TO = deferred_pattern(r"\w[\"']?\s*(?::?=|=>|:)\s*[\"']\Z|\w=\Z")
 _TYPE_BEHIND = deferred_pattern(r"<[A-Z&']")
 _WRAPPERS = (("ENC[", "]"), ("ENC(", ")"), ("vault:v", " "), ("@secret:", " "), ("lookup(", ")"))
 """What encloses a ciphertext, and a reference in a template."""
+_WRAPPED_CHARS = 400
 _RELEASED = deferred_pattern(r"[\^~]?\d+\.\d+\.\d+-(?:alpha|beta|rc|dev|next|canary)(?:[.\d]*)|0x[0-9a-fA-F]{40}")
 """A version, and the address of a wallet or a contract."""
+_MODULE = deferred_pattern(r"\bpam_\w+\.so\b[^\n=]*\Z")
+"""Before a flag of a login's module."""
 _SEALED = deferred_pattern(r"encryptedData:\s*\n(?:[ \t]+\S+: \S+\n)*[ \t]+\S+: \Z")
 _RANGES = deferred_pattern(r"a-z|A-Z|0-9[\]a-z]")
 _CLASS_NAME = deferred_pattern(r"(?:[A-Z]+[a-z]*\d?){2,}")
@@ -517,11 +536,16 @@ def is_public_at(text: str, start: int, end: int) -> bool:
     """Return whether a value is public by its form and what stands around it: a version, a digest, an id, a part of a
     certificate. Behind a name of a password or a secret, its form makes nothing public."""
     value, before = text[start:end], text[max(0, start - 80) : start]
-    if not value or any(
-        text.rfind(sign, max(0, start - 400), start) > text.rfind(ends, 0, start) for sign, ends in _WRAPPERS
+    if not value:
+        return False
+    line_start = text.rfind("\n", max(0, start - _WRAPPED_CHARS), start) + 1 or max(0, start - _WRAPPED_CHARS)
+    if any(text.rfind(sign, line_start, start) > text.rfind(ends, line_start, start) for sign, ends in _WRAPPERS):
+        return True
+    if (
+        _RELEASED.fullmatch(value)
+        or _MODULE.search(text, max(0, start - 80), start)
+        or (value[:2] == "Ag" and _SEALED.search(text, max(0, start - 4000), start))
     ):
-        return bool(value)
-    if _RELEASED.fullmatch(value) or (value[:2] == "Ag" and _SEALED.search(text, max(0, start - 4000), start)):
         return True
     line = before.rpartition("\n")[2]
     names = _LETTERS_OF.findall(_OF_FILE.sub("", line).replace("_", ""))
@@ -778,7 +802,7 @@ _PLAIN_WORD = re.compile(r"[a-z]+\d+|[a-z\d]+(?:[-_.:/ ][a-z\d]*)+")
 EVERYDAY = deferred_pattern(
     r"(?i)(?:postgres\w{0,3}|mysql|mongo\w{0,2}|redis|rabbit\w{0,2}|minio\w{0,5}|root|admin\w{0,8}|test\w{0,4}|demo|guest"
     r"|default|example|local(?:host)?|user(?:name)?|dev\w{0,6}|pass(?:word|wd)?|secret|change_?me|qwerty|letmein|welcome"
-    r"|abc|docker|vagrant|ubuntu|my_?(?:password|secret|token))[-_@!.]?\d{0,6}!?"
+    r"|abc|foobar\w{0,2}|docker|vagrant|ubuntu|my_?(?:password|secret|token))[-_@!.]?\d{0,6}!?"
 )
 """Passwords that everybody knows. They are ordinary words elsewhere."""
 _DATED = deferred_pattern(r"\d{4}-\d\d-\d\d(?:[T ]\d.*)?")
