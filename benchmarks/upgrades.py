@@ -15,8 +15,11 @@ import random
 import sys
 from collections import Counter, defaultdict
 from datetime import datetime, timedelta
+from functools import partial
 from math import log
 from statistics import fmean
+
+from msgspec.structs import replace
 
 from agentsignals.questions.findings import Reader
 from agentsignals.questions.question import Question
@@ -65,7 +68,7 @@ def drawn(chance: random.Random, projects: Days, n: int) -> list[MeasuredSession
             for session in chance.choice(of):
                 started = at + timedelta(minutes=len(made) % 600)
                 made.append(
-                    session._replace(id=f"s{len(made)}", version=f"2.1.{version}", model="one", started=started)
+                    replace(session, id=f"s{len(made)}", version=f"2.1.{version}", model="one", started=started)
                 )
         at += timedelta(days=1)
     return made[:n]
@@ -91,7 +94,7 @@ def planted(
                     1, min(200, round(value.n))
                 )
                 new = value._replace(value=value.value + (1 - value.value) * more)
-            session = each._replace(values={**session.values, name: new})
+            session = replace(each, measure=partial(dict, {**session.values, name: new}))
         made.append(session)
     return made, first
 
@@ -129,7 +132,7 @@ def shifted(sessions: list[MeasuredSession], histories: int) -> None:
                 names = [s.version if axis == "version" else s.model for s in (*of[by:], *of[:by])]
                 order = {name: f"1.{n}" for n, name in enumerate(dict.fromkeys(names))}
                 moved += [
-                    s._replace(version=order[name]) if axis == "version" else s._replace(model=name)
+                    replace(s, version=order[name]) if axis == "version" else replace(s, model=name)
                     for s, name in zip(of, names, strict=True)
                     if name
                 ]

@@ -10,10 +10,12 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
+from functools import partial
 from math import exp, log
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agentsignals.cli import main
 from agentsignals.ingest import pipeline
@@ -55,7 +57,7 @@ def sessions(
         value = Value(min(1.0, max(0.0, failed(at) + chance.uniform(-0.03, 0.03))), 20)
         started = START + timedelta(days=at // a_day, minutes=at)
         facts = (f"s{at:03}", "claude-code", version(at), model(at), place(at), started, edits(at))
-        made.append(MeasuredSession(*facts, {"failed-calls": value}))
+        made.append(MeasuredSession(*facts, partial(dict, {"failed-calls": value})))
     return made
 
 
@@ -140,7 +142,7 @@ def test_the_error_rate_decides(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_comparison_of_the_store_counts_for_the_error_rate() -> None:
     alone = of(sessions(60, step))
-    quiet = [s._replace(id=f"o{s.id}", agent="codex") for s in sessions(60, lambda at: 0.1, seed=2)]
+    quiet = [replace(s, id=f"o{s.id}", agent="codex") for s in sessions(60, lambda at: 0.1, seed=2)]
     among = next(c for c in compared([*sessions(60, step), *quiet]) if c.agent == "claude-code" and c.p is not None)
     assert among.p == alone.p and among.q == pytest.approx(2 * (alone.q or 0.0))
 
@@ -180,7 +182,7 @@ def test_a_version_that_is_not_logged_gives_no_change() -> None:
 
 
 def test_what_never_varies_is_no_test() -> None:
-    history = [s._replace(values={"loops": Value(0.0, 9)}) for s in sessions(60, step)]
+    history = [replace(s, measure=lambda: {"loops": Value(0.0, 9)}) for s in sessions(60, step)]
     change = of(history, metric="loops")
     assert (change.before, change.after, change.p, change.q) == (0.0, 0.0, None, None)
     assert of(history).absent == "the logs lack it"
@@ -188,7 +190,7 @@ def test_what_never_varies_is_no_test() -> None:
 
 def test_amounts_are_compared_as_ratios() -> None:
     history = [
-        s._replace(values={"cost": Value(log((2.0 if at >= 30 else 1.0) * exp(0.2 * (at % 3))), 2)})
+        replace(s, measure=partial(dict, {"cost": Value(log((2.0 if at >= 30 else 1.0) * exp(0.2 * (at % 3))), 2)}))
         for at, s in enumerate(sessions(60, step))
     ]
     change = of(history, metric="cost")
@@ -292,7 +294,7 @@ def test_where_nothing_can_be_compared_the_topic_says_why(tmp_path: Path, capsys
 def test_names_of_a_trace_leave_as_text_only() -> None:
     hostile = "2.0`; rm -rf ~ #\n</b>"
     made = sessions(60, step, version=lambda at: "1.1" if at < 30 else hostile)
-    made = [s._replace(id=f"$(id)`{s.id}") for s in made]
+    made = [replace(s, id=f"$(id)`{s.id}") for s in made]
     (said_of,) = (upgrade_answer(change) for change in compared(made) if change.is_said)
     assert "\n" not in said_of.sentence and "show" not in said_of.do
     assert re.fullmatch(r"[a-z0-9.-]+", said_of.id)

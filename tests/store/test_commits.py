@@ -104,7 +104,7 @@ def test_who_opened_the_store_before_sees_it_as_it_was(store: Store) -> None:
     then = later.manifest
     assert (len(then.sessions), then.contexts(), then.sessions_by_shard()) == (3, {"product": 3}, {"000001-a": 3})
     assert then.files_with_keys(["family:s2", "family:s4"]) == {"family:s2": ["/in/s2"]}
-    assert then.stamps().keys() == before[1].keys() == index.local_files(then)
+    assert then.stamps().keys() == before[1].keys() == then.local_files()
     assert index.sessions_only_in(then, {"/in/s1", "/in/s4"}) == {"s1"}
 
 
@@ -477,7 +477,7 @@ def test_files_are_found_by_their_keys(store: Store) -> None:
     groups = {held.files[u].group for u in gone}
     groups -= {e.group for u, e in rows_there if e.shard and u not in gone}
     assert index.sessions_only_in(held, gone) == {i for i, s in held.sessions.items() if s.group in groups}
-    assert index.local_files(held) == {u for u, e in rows_there if e.shard and e.source == "local"}
+    assert held.local_files() == {u for u, e in rows_there if e.shard and e.source == "local"}
     assert index.last_run(store.folder) == (held.mark, 0)
     store.manifest.history_of = "all"
     store.commit()

@@ -123,7 +123,7 @@ _OF_ATTEMPTS = ("task_id", "outcome", "reward")
 def run_sessions(options: argparse.Namespace) -> int:
     from agentsignals.questions.ranking import sessions_sql
     from agentsignals.sources.local import deleted_files
-    from agentsignals.store.index import local_files, sessions_only_in
+    from agentsignals.store.index import sessions_only_in
     from agentsignals.store.query import rows
     from agentsignals.ui.page import short_ids
 
@@ -187,7 +187,7 @@ def run_sessions(options: argparse.Namespace) -> int:
     if len(listed) < total:
         which = "the last active" if behind is None else "those with most"
         print(f"{len(listed):,} of {total:,} sessions, {which}; --limit {total} shows all")
-    deleted = sessions_only_in(store.manifest, deleted_files(local_files(store.manifest)))
+    deleted = sessions_only_in(store.manifest, deleted_files(store.manifest.local_files()))
     if deleted:
         print(f"the files of {times(len(deleted), 'session')} in the store no longer exist")
     return 0

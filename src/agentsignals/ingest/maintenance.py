@@ -17,7 +17,6 @@ from agentsignals.store.index import (
     SHARDS_FOLDER,
     artifact_id,
     files_of_namesakes,
-    local_files,
     sessions_only_in,
 )
 from agentsignals.store.query import rows
@@ -136,7 +135,7 @@ def forget(
         store = Store(store_folder, write=True)
         manifest = store.manifest
         wanted = {store.resolve(session_id) for session_id in sessions}
-        gone = deleted_files(local_files(manifest)) if deleted else set()
+        gone = deleted_files(manifest.local_files()) if deleted else set()
         wanted |= sessions_only_in(manifest, gone)
         if not wanted:
             return Forgotten(sessions=[])
@@ -146,7 +145,7 @@ def forget(
         uris = {uri for uri, entry in manifest.files.where("group", groups).items() if entry.shard}
         own = {a for i, a in files_of_namesakes(manifest, gone).items() if i in wanted}
         uris |= {uri for uri in gone if artifact_id(uri) in own}
-        local = uris & local_files(manifest)
+        local = uris & manifest.local_files()
         there = sorted(local - deleted_files(local))
         across = manifest.across_signals.keys()
         manifest.across = None  # which names the sessions

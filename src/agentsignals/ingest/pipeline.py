@@ -44,7 +44,6 @@ from agentsignals.store.index import (
     ArtifactEntry,
     Manifest,
     among_files,
-    local_files,
     sessions_only_in,
 )
 
@@ -186,7 +185,7 @@ def summarize(store: Store, uris: set[str]) -> Summary:
     for shard in store.manifest.shards.values():
         for what, n in shard.internal_errors.items():
             summary.internal_errors[what] = summary.internal_errors.get(what, 0) + n
-    deleted = deleted_files(local_files(manifest) - uris)
+    deleted = deleted_files(manifest.local_files() - uris)
     summary.stored_sessions, summary.deleted_files = len(manifest.sessions), len(deleted)
     summary.deleted_sessions = len(sessions_only_in(manifest, deleted))
     return summary

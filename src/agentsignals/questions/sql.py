@@ -111,6 +111,18 @@ EQUAL_FAILURES = (
     f" SELECT session_id, seq, name, equal_calls FROM runs WHERE equal_calls >= {FEWEST_EQUAL}"
 )
 """Failing calls that make a loop."""
+LOOPS = f"{EQUAL_FAILURES} ORDER BY session_id, seq"
+CALLED = (
+    "SELECT session_id, count(*) AS n, count(*) FILTER (thread = 'main' AND status IN ('ok', 'error')) AS answered,"
+    " count(*) FILTER (thread = 'main' AND status = 'error') AS failed FROM tool_calls GROUP BY session_id"
+    " ORDER BY session_id"
+)
+"""Calls of a session; of the main thread those that were answered, and those that failed."""
+LOST = (
+    "SELECT session_id, thread, cause, after, tokens, cost_usd, read_usd, pause_s, lives_s, longer_usd"
+    f" FROM cache_losses {_AMONG} ORDER BY session_id, thread, step"
+)
+"""Losses of caches."""
 
 PLACED = f"SELECT session_id, {PLACE} FROM sessions ORDER BY session_id"
 """Where each session lies, as `places.by_session` wants it."""
@@ -122,6 +134,12 @@ SAID_AT = (
 
 PROGRAM = r"coalesce(nullif(regexp_extract(command, '^(?:cd \S+ *(?:&&|;) *)?(\S+(?: [a-z][\w:-]*)?)', 1), ''), name)"
 """Program and verb of a call, after a change of folder."""
+
+OBJECTIONS = (
+    f"SELECT session_id, {LABEL} AS label, count(*) AS n FROM {NAMED} JOIN sessions USING (session_id)"
+    " WHERE signal = 'chat.pushback_type' AND absent IS NULL AND turn > 0 GROUP BY ALL ORDER BY ALL"
+)
+"""How many follow-up prompts of a session have each label of pushback."""
 
 
 RATIO = ("num", "den")

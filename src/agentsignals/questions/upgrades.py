@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache, cached_property, partial
 from itertools import groupby, pairwise
 from math import exp, fsum, log
 from typing import Any, Literal, NamedTuple, TypeGuard
@@ -19,14 +20,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.model.prices import same_models
-from agentsignals.questions.estimates import by, ranked
+from agentsignals.questions.estimates import by, ranked, tally
 from agentsignals.questions.question import Inputs, Kind, times
-from agentsignals.questions.sql import EQUAL_FAILURES, IS_SUBAGENTS, is_cost_bound, read_queries
+from agentsignals.questions.sql import CALLED, IS_SUBAGENTS, LOOPS, LOST, OBJECTIONS, is_cost_bound, read_queries
 from agentsignals.stats.intervals import Interval
 from agentsignals.stats.paired import FEWEST_OF_A_SERIES, Stratified, holm, stratified
 from agentsignals.stats.validation import HALF, figures_of
 
-QUERIES = read_queries(__file__, equal_failures=EQUAL_FAILURES, is_subagents=IS_SUBAGENTS)["upgrades"]
+QUERIES = {
+    **read_queries(__file__, is_subagents=IS_SUBAGENTS)["upgrades"],
+    "losses": LOST, "turns": OBJECTIONS, "calls": CALLED, "runs": LOOPS,
+}  # fmt: skip
 SLICED = frozenset(("calls", "runs", "edited"))
 FEWEST, MOST = FEWEST_OF_A_SERIES, 60
 """Comparable sessions on either side of a change: fewer say nothing, and more are of another time."""
@@ -118,7 +122,7 @@ class Value(NamedTuple):
     """Number of things that the share or amount is of."""
 
 
-class MeasuredSession(NamedTuple):
+class MeasuredSession(Struct, frozen=True, dict=True):
     """A session with its measures, by name."""
 
     id: str
@@ -128,7 +132,16 @@ class MeasuredSession(NamedTuple):
     place: Hashable
     started: datetime
     has_edits: bool
-    values: Mapping[str, Value]
+    measure: Callable[[], Mapping[str, Value]]
+    """Called when the values are first read: few sessions are near a change."""
+
+    @cached_property
+    def values(self) -> Mapping[str, Value]:
+        return self.measure()
+
+
+_Total = Callable[[Metric], float]
+"""A measure over all sessions."""
 
 
 def changes(inputs: Inputs) -> list[Change]:
@@ -147,25 +160,23 @@ def why_none(inputs: Inputs) -> str:
 
 def compared(sessions: Sequence[MeasuredSession]) -> list[Change]:
     """Return every comparison of these sessions, with one error rate over all."""
-    totals = {
-        metric.name: fsum(
-            (held.value if metric.is_share else exp(held.value)) * held.n
-            for of in sessions
-            if (held := of.values.get(metric.name)) is not None
-        )
-        for metric in METRICS
-    }
+
+    @cache
+    def total(metric: Metric) -> float:
+        values = [session.values[metric.name] for session in sessions if metric.name in session.values]
+        return fsum((value if metric.is_share else exp(value)) * n for value, n in values)
+
     made: list[Change] = []
     for _, of in groupby(sorted(sessions, key=lambda s: (s.agent, s.started, s.id)), lambda s: s.agent):
         series = list(of)
         for change, before, after in (*_versions(series), *_models(series)):
-            made += [_compared(change, metric, before, after, totals[metric.name]) for metric in METRICS]
+            made += [_compared(change, metric, before, after, total) for metric in METRICS]
     tested = [n for n, change in enumerate(made) if change.p is not None]
     for n, q in zip(tested, holm([made[n].p or 0.0 for n in tested]), strict=True):
         made[n] = replace(made[n], q=q)
     by_id = {session.id: session for session in sessions}
     for n in sorted((n for n in tested if is_sure(made[n])), key=lambda n: made[n].p or 0.0):
-        placed = _placed(made[n], by_id, totals)
+        placed = _placed(made[n], by_id, total)
         if placed is not None and not any(other.is_said and _is_same(other, placed) for other in made):
             made[n] = replace(placed, is_said=True)
     return sorted(made, key=lambda change: (change.day, change.agent, change.axis))
@@ -178,7 +189,7 @@ def is_sure(change: Change) -> bool:
     return change.q is not None and change.q <= ERROR_RATE and not low <= none <= high
 
 
-def _placed(change: Change, by_id: Mapping[str, MeasuredSession], totals: Mapping[str, float]) -> Change | None:
+def _placed(change: Change, by_id: Mapping[str, MeasuredSession], total: _Total) -> Change | None:
     """Return a sure change at the version that parts the compared sessions best, of those taken together. None where
     another day parts them clearly better: something changed, but not with a version or model."""
     held = [by_id[id_] for id_ in (*change.sessions_before, *change.sessions_after)]
@@ -204,7 +215,7 @@ def _placed(change: Change, by_id: Mapping[str, MeasuredSession], totals: Mappin
         change, name=name, taken_with=change.taken_with[later + 1 :], former=held[start - 1].version or "",
         day=held[start].started,
     )  # fmt: skip
-    moved = _compared(moved, _METRIC[change.metric], held[:start], held[start:], totals[change.metric])
+    moved = _compared(moved, _METRIC[change.metric], held[:start], held[start:], total)
     moved = replace(moved, p=change.p, q=change.q, left_out=change.left_out)
     return moved if is_sure(moved) else None
 
@@ -223,10 +234,9 @@ def _is_same(one: Change, other: Change) -> bool:
 
 def measured(inputs: Inputs) -> list[MeasuredSession]:
     """Return the sessions with a time and a version or model, with their measures."""
-    calls = {row["session_id"]: row for row in inputs.many["calls"]}
+    answered = [(row["session_id"], row["failed"], n) for row in inputs.many["calls"] if (n := row["answered"])]
     loops = Counter(row["session_id"] for row in inputs.many["runs"])
-    edited = {row["session_id"]: row["seconds"] for row in inputs.many["edited"]}
-    losses = {row["session_id"]: row["tokens"] for row in inputs.rows["losses"]}
+    losses = tally((row for row in inputs.rows["losses"] if row["thread"] == "main"), "session_id", weight="tokens")
     rewinds = {row["session_id"]: row["n"] for row in inputs.rows["rewinds"]}
     figures = [f for f in figures_of("chat.pushback_type") if f.value != "non_pushback"]
     right = {f.value for f in figures if f.precision is not None and f.precision >= HALF}
@@ -234,40 +244,35 @@ def measured(inputs: Inputs) -> list[MeasuredSession]:
     logged = Counter(row["model"] for row in inputs.rows["sessions"] if row["model"])
     same = same_models(logged)
     names = {same[model]: model for model, _ in reversed(logged.most_common())}  # as most sessions spell it
-    made = []
-    for row in inputs.rows["sessions"]:
-        if row["started_at"] is None:
-            continue
-        key = row["session_id"]
-        values: dict[str, Value] = {}
+    dated = {row["session_id"]: row for row in inputs.rows["sessions"] if row["started_at"] is not None}
+    logging = {key: row["n_prompts"] for key, row in dated.items() if row["logs_rewinds"] or key in rewinds}
+    parts: dict[str, dict[str, tuple[float, float]]] = {
+        "failed-calls": {key: (failed, n) for key, failed, n in answered},
+        "loops": {key: (loops[key], n) for key, _, n in answered},
+        "cost": {
+            key: (usd, n)
+            for key, row in dated.items()
+            if (n := row["n_prompts"]) and (usd := row["main_cost_usd"] or 0) > 0 and not is_cost_bound(row)
+        },
+        "cache-misses": {key: (losses[key], n) for key, row in dated.items() if (n := row["sent_tokens"])},
+        "pushback": {
+            key: (sum(t["n"] for t in of if t["label"] in right), sum(t["n"] for t in of)) for key, of in turns.items()
+        },
+        "rewinds": {key: (k, n + k) for key, n in logging.items() if n + (k := rewinds.get(key, 0))},
+        "first-edit": {row["session_id"]: (s, 1) for row in inputs.many["edited"] if (s := row["seconds"] or 0) > 0},
+    }
 
-        def share(name: str, k: float, n: float | None, values: dict[str, Value] = values) -> None:
-            if n:
-                values[name] = Value(min(1.0, k / n), n)
+    def measure(key: str) -> Mapping[str, Value]:
+        held = ((metric, of[key]) for metric in METRICS if key in (of := parts[metric.name]))
+        return {m.name: Value(min(1.0, k / n) if m.is_share else log(k / n), n) for m, (k, n) in held}
 
-        def amount(name: str, usd: float | None, n: float, values: dict[str, Value] = values) -> None:
-            if usd and usd > 0 and n:
-                values[name] = Value(log(usd / n), n)
-
-        if key in calls:
-            share("failed-calls", calls[key]["failed"], calls[key]["n"])
-            share("loops", loops[key], calls[key]["n"])
-        if not is_cost_bound(row):
-            amount("cost", row["main_cost_usd"], row["n_prompts"])
-        share("cache-misses", losses.get(key, 0), row["sent_tokens"])
-        if key in turns:
-            share("pushback", sum(t["n"] for t in turns[key] if t["label"] in right), sum(t["n"] for t in turns[key]))
-        if row["logs_rewinds"] or key in rewinds:
-            share("rewinds", rewinds.get(key, 0), row["n_prompts"] + rewinds.get(key, 0))
-        amount("first-edit", edited.get(key), 1)
-        model = names[same[row["model"]]] if row["model"] else None
-        made.append(
-            MeasuredSession(
-                key, row["agent"], row["agent_version"], model, row["place"], row["started_at"], bool(row["n_edits"]),
-                values,
-            )
-        )  # fmt: skip
-    return made
+    return [
+        MeasuredSession(
+            key, row["agent"], row["agent_version"], names[same[row["model"]]] if row["model"] else None,
+            row["place"], row["started_at"], bool(row["n_edits"]), partial(measure, key),
+        )
+        for key, row in dated.items()
+    ]  # fmt: skip
 
 
 _Sides = tuple[Change, Sequence[MeasuredSession], Sequence[MeasuredSession]]
@@ -322,7 +327,7 @@ def _models(series: Sequence[MeasuredSession]) -> Iterator[_Sides]:
 
 
 def _compared(
-    change: Change, metric: Metric, before: Sequence[MeasuredSession], after: Sequence[MeasuredSession], total: float
+    change: Change, metric: Metric, before: Sequence[MeasuredSession], after: Sequence[MeasuredSession], total: _Total
 ) -> Change:
     """Compare a measure in the sessions before and after a change, within projects and kinds of session."""
     change = replace(change, metric=metric.name)
@@ -353,7 +358,7 @@ def _compared(
         after=write(found.after),
         interval=None if found.interval is None else (write(found.interval[0]), write(found.interval[1])),
         excess=excess / 3600 if metric.kind == "seconds" else excess,
-        share=min(1.0, abs(excess) / total) if total else 0.0,
+        share=min(1.0, abs(excess) / of_all) if (of_all := total(metric)) else 0.0,
         p=None if is_constant else found.p,
         also_changed=("the model" if is_version else "the agent's version") if new > len(others) / 2 else "",
         sessions_before=tuple(s.id for s in kept[0]),

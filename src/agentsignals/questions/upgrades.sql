@@ -5,28 +5,8 @@ SELECT session_id, agent, agent_version, model, place, {started_at}, n_prompts, 
   list_contains(conventions, 'rewinds_logged') AS logs_rewinds
 FROM sessions WHERE NOT ({is_subagents}) ORDER BY session_id
 
--- name: upgrades.losses
-SELECT session_id, sum(tokens) AS tokens
-FROM cache_losses WHERE thread = 'main'
-GROUP BY session_id ORDER BY session_id
-
 -- name: upgrades.rewinds
 SELECT session_id, count(*) AS n FROM events WHERE kind = 'rewind' GROUP BY session_id ORDER BY session_id
-
--- name: upgrades.turns
-SELECT session_id, json_extract_string(value, '') AS label, count(*) AS n
-FROM named_signals JOIN sessions USING (session_id)
-WHERE signal = 'chat.pushback_type' AND absent IS NULL AND turn > 0
-GROUP BY ALL ORDER BY ALL
-
--- name: upgrades.calls
-SELECT session_id, count(*) FILTER (status IN ('ok', 'error')) AS n, count(*) FILTER (status = 'error') AS failed
-FROM tool_calls WHERE thread = 'main'
-GROUP BY session_id ORDER BY session_id
-
--- name: upgrades.runs
-{equal_failures}
-ORDER BY session_id, seq
 
 -- name: upgrades.edited
 SELECT session_id, epoch(min(coalesce(ended_at, started_at))) - epoch(any_value(began)) AS seconds

@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 
@@ -277,13 +278,25 @@ def place(file: RawFile) -> Path | str:
 SOURCE = Source("local", accepts, find, read, place=place)
 
 
+_SEVERAL = 8
+"""Files of a folder from which it is listed."""
+
+
 def deleted_files(uris: Iterable[str]) -> set[str]:
     """Return the files, and the sessions of databases, that no longer exist."""
     gone: set[str] = set()
     held: dict[str, set[str] | None] = {}
+    by_folder: dict[str, list[tuple[str, str]]] = {}
     for uri in uris:
         path = path_of(uri)
-        if not os.path.lexists(path):
+        by_folder.setdefault(path.rpartition("/")[0], []).append((uri, path))
+    there: set[str] = set()
+    for folder, files in by_folder.items():
+        if len(files) >= _SEVERAL:  # one look into a folder takes less than one for each of its files
+            with suppress(OSError):
+                there.update(f"{folder}/{name}" for name in os.listdir(folder))
+    for uri, path in chain.from_iterable(by_folder.values()):
+        if path not in there and not os.path.lexists(path):
             gone.add(uri)
         elif (key := key_of(uri)) is not None:
             if path not in held:

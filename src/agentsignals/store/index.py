@@ -510,6 +510,12 @@ class Manifest:
         self._stamps = self.generation, stamps
         return stamps
 
+    def local_files(self) -> set[str]:
+        """Return the files of this machine that traces were read from."""
+        if self._stamps is not None and self._stamps[0] == self.generation:
+            return {uri for uri, stamp in self._stamps[1].items() if stamp.is_trace and stamp.is_local}
+        return {uri for (uri,) in self._live("uri", "files", "shard != '' AND source = 'local'")}
+
     def kinds(self, among: Condition = EVERY_FILE) -> list[FileKind]:
         """Return the kinds of all files or of those `among`."""
         columns = "count(*), sum(bytes), min(uri), shard != '', format, spec, more"
@@ -888,11 +894,6 @@ def _unless_unreadable(root: Path, problem: sqlite3.Error) -> tuple[None, str]:
 
 def _error_code(problem: sqlite3.Error) -> int:
     return getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-
-
-def local_files(manifest: Manifest) -> set[str]:
-    """Return the files of this machine that traces were read from."""
-    return {uri for uri, stamp in manifest.stamps().items() if stamp.is_trace and stamp.is_local}
 
 
 def artifact_id(uri: str) -> str:

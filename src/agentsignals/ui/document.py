@@ -33,7 +33,7 @@ from agentsignals.redaction import redacted_in
 from agentsignals.redaction.values import KnownSecrets
 from agentsignals.sources.local import deleted_files
 from agentsignals.store import Store
-from agentsignals.store.index import local_files, sessions_only_in
+from agentsignals.store.index import sessions_only_in
 from agentsignals.store.query import rows
 from agentsignals.ui.page import sql
 from agentsignals.words.text import visible
@@ -191,7 +191,7 @@ def document(  # noqa: PLR0913  (the choices of a report)
         named=_named(store, made, sections),
         left_out=left_out,
         damage=store.warnings,
-        deleted_sessions=len(sessions_only_in(store.manifest, deleted_files(local_files(store.manifest)))),
+        deleted_sessions=len(sessions_only_in(store.manifest, deleted_files(store.manifest.local_files()))),
     )
     return redacted_in(document, known())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from itertools import pairwise
@@ -287,13 +288,15 @@ def unit(name: str) -> str:
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:
     """Return for each id the shortest beginning, of at least eight characters, that no other id has."""
-    ascending = sorted(ids)
+    short = {name: name[:_SHORTEST_ID] for name in ids}
+    counted = Counter(short.values())
+    alike = sorted(name for name, beginning in short.items() if counted[beginning] > 1)
     shared = [
         next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-        for a, b in pairwise(ascending)
+        for a, b in pairwise(alike)
     ]
-    longest = zip(ascending, [0, *shared], [*shared, 0], strict=False)
-    return {name: name[: max(_SHORTEST_ID, before + 1, after + 1)] for name, before, after in longest}
+    longest = zip(alike, [0, *shared], [*shared, 0], strict=False)
+    return short | {name: name[: max(_SHORTEST_ID, before + 1, after + 1)] for name, before, after in longest}
 
 
 # The pages' SQL by name: each section of `queries.sql` is one query, or a fragment that others include as `{name}`.

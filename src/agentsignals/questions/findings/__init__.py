@@ -72,7 +72,8 @@ _LONGEST_ENDING = 12
 _ROWS_A_FETCH = 10_000
 _MOST_IN_A_SLICE = 25_000
 """Tool calls that DuckDB's windows and joins hold at once, some 1 KB each."""
-_FEW_COLUMNS = 5
+_FEW_COLUMNS, _MOST_COLUMNS = 5, 9
+"""Of rows that are made once for several questions; for findings, which are few."""
 _MANY = 30
 """From so many queries on what they ask is held."""
 _SOURCES = "SELECT DISTINCT cost_source FROM steps WHERE cost_source IS NOT NULL ORDER BY 1"
@@ -88,13 +89,14 @@ class _Answer(NamedTuple):
     values: list[tuple[Any, ...]]
     made: list[list[Row]]
     """Rows of few columns, once they were made: many questions want them. Nobody may change them."""
+    most_columns: int = _FEW_COLUMNS
 
     @property
     def rows(self) -> list[Row]:
         if self.made:
             return self.made[0]
         rows = list(map(dict, map(zip, repeat(self.names), self.values)))
-        if len(self.names) <= _FEW_COLUMNS:
+        if len(self.names) <= self.most_columns:
             self.made.append(rows)
         return rows
 
@@ -118,17 +120,17 @@ class Reader:
         self._slices: dict[tuple[Connection, frozenset[str]], list[Connection]] = {}
         self._shard_answers: dict[str, ShardAnswers] = {}
         self._awaited: Counter[tuple[str, str]] = Counter()
-        self._kept: dict[tuple[str, str], _Answer] = {}
+        self._kept: dict[tuple[str, str], Any] = {}
         self._ids: dict[str, str] = {}
         self._places: dict[str, dict[str, str]] = {}
         self._paid: dict[str, dict[str, dict[str, float]]] = {}
         self._unjudged: dict[str, dict[str, str]] = {}
         studies = list(asking)
         for study in studies:
-            whole = (sql for name, sql in study.queries.items() if name not in study.sliced)
-            self._awaited.update((sql, self._of(study)) for sql in whole)
+            self._awaited.update((sql, self._of(study)) for sql in study.queries.values())
         every = {sql for study in studies for sql in study.queries.values()}
-        self._queries = every if len(self._awaited) >= _MANY else frozenset()
+        sliced = {study.queries[name] for study in studies for name in study.sliced}
+        self._queries = every if len(every - sliced) >= _MANY else frozenset()
         self._named = sorted({path for sql in every if NAMED in sql for path in SIGNAL_PATH.findall(sql)})
         self._needs = frozenset[str]().union(*(study.signals for study in studies))
         """Signals that the questions need."""
@@ -148,7 +150,7 @@ class Reader:
     def inputs(self, study: Question) -> Inputs:
         """Return the rows and facts that a study is given."""
         context = self._of(study)
-        many = {name: self._asked_by_slices(study.queries[name], context) for name in study.sliced}
+        many = {name: self._asked(self._by_slices, study.queries[name], context) for name in study.sliced}
         rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items() if name not in many}
         is_study = isinstance(study, Study)
         if is_study and context not in self._places:
@@ -206,44 +208,45 @@ class Reader:
         return wanted if self._contexts - {wanted} else ""
 
     def _answer(self, sql: str, context: str = "") -> _Answer:
-        answer = self._kept.pop((sql, context), None)
+        return self._asked(self._whole, sql, context)
+
+    def _asked(self, ask: Callable[[str, str, Connection], _Taken], sql: str, context: str) -> _Taken:
+        """Return a query's answer. It is kept until the last question has had it."""
+        answer: _Taken | None = self._kept.pop((sql, context), None)
         if answer is None:
-
-            def take(connection: Connection) -> _Answer:
-                asked = self._execute(sql, connection)
-                is_kept = self._awaited[sql, context] > 1
-                values = list(_shared(asked, self._ids)) if is_kept else asked.fetchall()
-                return _Answer(column_names(asked), values, [])
-
-            answer = self._connected(take, context)
+            answer = self._connected(partial(ask, sql, context), context)
         self._awaited[sql, context] -= 1
         if self._awaited[sql, context] > 0:
             self._kept[sql, context] = answer
         return answer
 
-    def _asked_by_slices(self, sql: str, context: str) -> Rows:
-        def take(connection: Connection) -> Rows:
-            if context not in self._shard_answers:
-                self._shard_answers[context] = ShardAnswers(self._store, context or None, self._slices_of_all)
-            kept = self._shard_answers[context]
-            names: list[str] = []
-            values: list[tuple[Any, ...]] = []
-            for answer in kept.of(sql, connection):
-                names = answer.names
-                columns = (
-                    map(self._ids.setdefault, column, column) if name == "session_id" else column
-                    for name, column in zip(*answer, strict=True)
-                )
-                values += zip(*columns, strict=True)
-            small = {Path(file).parent.name for file in connection.files["sessions"]} - set(kept.shards(sql))
-            for part in self._slices_of(connection, small) if small or not names else ():
-                asked = self._execute(sql, part)
-                names = column_names(asked)
-                values += _shared(asked, self._ids)
-            values.sort(key=itemgetter(0, 1))
-            return Rows(names, values)
+    def _whole(self, sql: str, context: str, connection: Connection) -> _Answer:
+        asked = self._execute(sql, connection)
+        is_kept = self._awaited[sql, context] > 1
+        values = list(_shared(asked, self._ids)) if is_kept else asked.fetchall()
+        is_of_findings = is_kept and not self._queries
+        return _Answer(column_names(asked), values, [], _MOST_COLUMNS if is_of_findings else _FEW_COLUMNS)
 
-        return self._connected(take, context)
+    def _by_slices(self, sql: str, context: str, connection: Connection) -> Rows:
+        if context not in self._shard_answers:
+            self._shard_answers[context] = ShardAnswers(self._store, context or None, self._slices_of_all)
+        kept = self._shard_answers[context]
+        names: list[str] = []
+        values: list[tuple[Any, ...]] = []
+        for answer in kept.of(sql, connection):
+            names = answer.names
+            columns = (
+                map(self._ids.setdefault, column, column) if name == "session_id" else column
+                for name, column in zip(*answer, strict=True)
+            )
+            values += zip(*columns, strict=True)
+        small = {Path(file).parent.name for file in connection.files["sessions"]} - set(kept.shards(sql))
+        for part in self._slices_of(connection, small) if small or not names else ():
+            asked = self._execute(sql, part)
+            names = column_names(asked)
+            values += _shared(asked, self._ids)
+        values.sort(key=itemgetter(0, 1))
+        return Rows(names, values)
 
     def _slices_of_all(self, shards: Collection[str]) -> list[Connection]:
         """Connections to these shards with the sessions of all contexts."""

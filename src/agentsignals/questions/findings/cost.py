@@ -7,6 +7,7 @@ from collections.abc import Callable
 from heapq import nsmallest
 from itertools import repeat
 from math import ceil, fsum
+from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ from agentsignals.questions.sql import (
     CARRIED,
     CAUSES,
     IS_SUBAGENTS,
+    LOST,
     REPEATS,
     declared,
     is_cost_bound,
@@ -49,7 +51,7 @@ deviation of 1 the dearest twentieth makes a quarter, with 1.5 half."""
 
 
 def few_sessions(inputs: Inputs) -> list[Answer]:
-    dearest = sorted(inputs.rows["sessions"], key=lambda row: (-row["cost_usd"], row["session_id"]))
+    dearest = sorted(inputs.rows["sessions"], key=itemgetter("cost_usd"), reverse=True)  # equal ones by id, as asked
     total = fsum(row["cost_usd"] for row in dearest)
     if len(dearest) < FEWEST_SESSIONS or not total:
         return []
@@ -335,7 +337,7 @@ def money(inputs: Inputs) -> list[Answer]:
     return made
 
 
-MONEY_FINDING = Question(**declared("asked", "money", bill=BILL), function=money)
+MONEY_FINDING = Question(**declared("asked", "money", bill=BILL, losses=LOST), function=money)
 
 
 # -- Large tool results

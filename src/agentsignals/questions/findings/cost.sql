@@ -26,10 +26,6 @@ FROM (
 )
 QUALIFY part >= {least_part} OR row_number() OVER (PARTITION BY session_id ORDER BY part DESC, seq) = 1
 
--- name: money.losses
-SELECT session_id, cause, after, cost_usd, read_usd, pause_s, lives_s, longer_usd
-FROM cache_losses WHERE session_id IN (SELECT session_id FROM sessions) ORDER BY session_id, thread, step
-
 -- name: money.writes
 -- What was written for minutes in sessions that lost no cache which an hour would have kept.
 SELECT steps.model, epoch_us(date_trunc('day', timestamp)) AS at,

@@ -25,9 +25,12 @@ from agentsignals.questions.ranking import (
     with_source_lines,
 )
 from agentsignals.questions.sql import (
+    CALLED,
     EQUAL_FAILURES,
     FEWEST_EQUAL,
     LABEL,
+    LOOPS,
+    OBJECTIONS,
     PROGRAM,
     declared,
     place_by_session,
@@ -43,9 +46,7 @@ _TOOL = (
 )
 """Name of the action: test or build, whatever runs it; the program of a shell call; a server's or search's tool by its
 name; else the class of the tool, which each agent calls differently."""
-_SQL = read_queries(
-    __file__, program=PROGRAM, tool=_TOOL, longest=longest_sql(), equal_failures=EQUAL_FAILURES, label=LABEL
-)
+_SQL = read_queries(__file__, program=PROGRAM, tool=_TOOL, longest=longest_sql(), label=LABEL)
 _NO_CAUSE = "An association, not a cause."
 
 
@@ -82,7 +83,7 @@ def loops(inputs: Inputs) -> list[Answer]:
     ]
 
 
-LOOPS_FINDING = Question(**declared("asked", "loops", sessions=SESSIONS), function=loops)
+LOOPS_FINDING = Question(**declared("asked", "loops", sessions=SESSIONS, calls=CALLED, runs=LOOPS), function=loops)
 
 
 # -- Failing tools
@@ -447,4 +448,4 @@ def pushback(inputs: Inputs) -> list[Answer]:
     return made
 
 
-PUSHBACK_FINDING = Question(**declared("asked", "pushback", sessions=SESSIONS), function=pushback)
+PUSHBACK_FINDING = Question(**declared("asked", "pushback", sessions=SESSIONS, turns=OBJECTIONS), function=pushback)

@@ -1,10 +1,3 @@
--- name: loops.calls
-SELECT session_id, count(*) AS n FROM tool_calls GROUP BY session_id ORDER BY session_id
-
--- name: loops.runs
-{equal_failures}
-ORDER BY session_id, seq
-
 -- name: failures.calls
 WITH calls AS (
   SELECT *, epoch(started_at) AS began FROM ({failures_rows.calls})
@@ -69,12 +62,6 @@ JOIN (
 ) USING (session_id)
 JOIN sessions USING (session_id)
 ORDER BY session_id
-
--- name: pushback.turns
-SELECT session_id, json_extract_string(value, '') AS label, count(*) AS n
-FROM named_signals JOIN sessions USING (session_id)
-WHERE signal = 'chat.pushback_type' AND absent IS NULL AND turn > 0
-GROUP BY ALL ORDER BY ALL
 
 -- name: waiting_rows.spans
 -- From when to when each call ran, at most.
