@@ -11,6 +11,8 @@ from agentsignals.cli import main
 from agentsignals.errors import UnknownSession
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.maintenance import forget
+from agentsignals.sources import uri_of
+from agentsignals.sources.local import deleted_files
 from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from agentsignals.store.tables import CommitRow, LineRow
@@ -38,6 +40,17 @@ def file_of(folder: Path, n: int) -> Path:
 
 def held(folder: Path) -> list[str]:
     return [row[0] for row in rows(Store(folder / "store"), "SELECT session_id FROM sessions ORDER BY 1")[1]]
+
+
+@pytest.mark.parametrize("n", [2, 20])
+def test_a_file_is_gone_where_its_folder_has_no_such_name(n: int, tmp_path: Path) -> None:
+    files = [tmp_path / f"{k}.jsonl" for k in range(n)]
+    for file in files[1:]:
+        file.touch()
+    files[1].unlink()
+    files[1].symlink_to("nowhere")
+    elsewhere = [f"{tmp_path}/no/{k}.jsonl" for k in range(n)]
+    assert deleted_files([*(uri_of(str(file)) for file in files), *elsewhere]) == {uri_of(str(files[0])), *elsewhere}
 
 
 def test_a_run_says_what_the_store_holds_and_how_many_files_are_gone(

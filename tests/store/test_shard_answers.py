@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,20 @@ def test_a_line_appended_costs_its_shard_alone(tmp_path: Path, monkeypatch: pyte
     assert computed == store.manifest.shards.keys() - {old}, "the rest of the old shard keeps its answers"
     runs = answered(store)["loops", "runs"]
     assert len({row["session_id"] for row in runs}) == 7
+
+
+def test_what_two_questions_ask_of_all_sessions_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = written(tmp_path, *((n, 1) for n in range(3)))
+    asked: Counter[str] = Counter()
+    by_slices = Reader._by_slices
+
+    def counted(self: Reader, sql: str, *rest: Any) -> Any:
+        asked[sql] += 1
+        return by_slices(self, sql, *rest)
+
+    monkeypatch.setattr(Reader, "_by_slices", counted)
+    made = answered(store)
+    assert asked == dict.fromkeys(QUERIES, 1) and made["loops", "runs"] == made["upgrade", "runs"] != []
 
 
 def test_a_session_that_is_forgotten_is_in_no_kept_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
