@@ -271,7 +271,7 @@ def test_the_finding_names_the_version_and_both_shares(planted: Store, capsys: p
 
 
 def test_commands_name_whole_ids_since_sessions_of_one_day_may_begin_alike() -> None:
-    made = [s._replace(id=f"019ffa5e-{s.id}") for s in sessions(60, step)]
+    made = [replace(s, id=f"019ffa5e-{s.id}") for s in sessions(60, step)]
     (said_of,) = (upgrade_answer(change) for change in compared(made) if change.is_said)
     assert "`agentsignals show 019ffa5e-s029`, `agentsignals show 019ffa5e-s030`" in said_of.do
     assert (
