@@ -25,8 +25,8 @@ _SPENT = """
         sum(steps.cost_usd) AS cost_usd,
         count(*) FILTER (steps.cost_usd IS NULL AND
             coalesce(steps.input_tokens, 0) + coalesce(steps.output_tokens, 0) > 0) AS unpriced,
-        bool_or(s.visible_output_tokens IS NOT NULL OR s.unpriced IS NOT NULL) AS is_bound
-    FROM steps JOIN ({sessions}) AS s USING (session_id)
+        bool_or(s.is_bound) AS is_bound
+    FROM steps JOIN (SELECT *, {is_bound} AS is_bound FROM ({sessions})) AS s USING (session_id)
     WHERE s.context = $1
     GROUP BY ALL ORDER BY quarter, s.session_id, model
 """
@@ -97,10 +97,10 @@ def sums(store: Store, context: str) -> Sums:
     """Return the sums of model calls by session, place, model and quarter of an hour: kept ones, or computed."""
     if (kept := sidecars.read_cache(store, context, "spending")) is not None:
         return msgspec.json.decode(kept, type=Sums)
-    from agentsignals.questions.sql import with_place  # noqa: PLC0415
+    from agentsignals.questions.sql import IS_COST_BOUND, with_place  # noqa: PLC0415
     from agentsignals.store.query import rows  # noqa: PLC0415
 
-    names, values = rows(store, _SPENT.format(sessions=with_place()), values=[context])
+    names, values = rows(store, _SPENT.format(sessions=with_place(), is_bound=IS_COST_BOUND), values=[context])
     made = Sums(rows=[dict(zip(names, row, strict=True)) for row in values], logs=rows(store, _NEWEST)[1])
     sidecars.write_cache(store, context, msgspec.json.encode(made), "spending")
     return made

@@ -43,6 +43,10 @@ BOUND = "visible_output_tokens"
 """The column that is there where a session's output, and so its cost, is a lower bound."""
 
 
+IS_COST_BOUND = f"({BOUND} IS NOT NULL OR unpriced IS NOT NULL)"
+"""Condition on sessions: the cost is a lower bound, as `is_cost_bound` has it."""
+
+
 def is_cost_bound(session: Mapping[str, Any]) -> bool:
     """Whether a session's cost is a lower bound: output logged in mid-stream, or a part that has no price."""
     return session[BOUND] is not None or session["unpriced"] is not None

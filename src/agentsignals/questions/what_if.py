@@ -22,7 +22,7 @@ from agentsignals.model import NO_SUBAGENT, Session, Step, prices
 from agentsignals.model.prices import same_models
 from agentsignals.model.registry import did_you_mean
 from agentsignals.questions.question import cut, formatted, times
-from agentsignals.questions.sql import IS_SUBAGENTS
+from agentsignals.questions.sql import IS_COST_BOUND, IS_SUBAGENTS
 from agentsignals.stats.intervals import median, wilson
 from agentsignals.store import Store
 from agentsignals.views.usage import LIFETIME_S, LONG_LIFETIME_S, SHRUNK
@@ -66,7 +66,7 @@ _CALLS = f"""
         web_searches, s.agent, s.started_at, s.n_edits, s.is_subagents, s.is_bound, lost.tokens AS lost
     FROM steps
     JOIN (SELECT session_id, agent, started_at, n_edits, {IS_SUBAGENTS} AS is_subagents,
-            visible_output_tokens IS NOT NULL OR unpriced IS NOT NULL AS is_bound
+            {IS_COST_BOUND} AS is_bound
         FROM sessions) AS s USING (session_id)
     LEFT JOIN (SELECT session_id, step, any_value(tokens) AS tokens FROM cache_losses
         WHERE cause = 'rebuilt' AND lives_s = {LIFETIME_S} AND pause_s <= {LONG_LIFETIME_S} GROUP BY ALL) AS lost

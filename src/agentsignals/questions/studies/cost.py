@@ -38,7 +38,16 @@ from agentsignals.questions.question import (
     times,
     with_bound,
 )
-from agentsignals.questions.sql import BOUND, BOUNDED, CARRIED, CAUSES, declared, is_cost_bound, read_queries
+from agentsignals.questions.sql import (
+    BOUND,
+    BOUNDED,
+    CARRIED,
+    CAUSES,
+    IS_COST_BOUND,
+    declared,
+    is_cost_bound,
+    read_queries,
+)
 from agentsignals.redaction import redacted
 from agentsignals.stats.intervals import median
 from agentsignals.views.usage import VISIBLE_ERROR
@@ -46,12 +55,8 @@ from agentsignals.views.usage import VISIBLE_ERROR
 _KINDS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
 _BY = {"place": "sessions.place", "branch": "sessions.branch", "model": "charges.model", "day": "charges.day"}
 """Columns that the bill is divided by."""
-_SQL = read_queries(
-    __file__,
-    counts=", ".join(
-        f"count(DISTINCT session_id) FILTER ({column} IS NOT NULL) AS {name}" for name, column in _BY.items()
-    ),
-)
+_COUNTS = (f"count(DISTINCT session_id) FILTER ({column} IS NOT NULL) AS {name}" for name, column in _BY.items())
+_SQL = read_queries(__file__, counts=", ".join(_COUNTS), is_cost_bound=IS_COST_BOUND)
 
 
 def cost_study(inputs: Inputs) -> Outcome:

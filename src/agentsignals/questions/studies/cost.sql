@@ -82,7 +82,7 @@ SELECT {counts} FROM charges JOIN sessions USING (session_id)
 
 -- name: cost_causes_rows.charges
 SELECT {column} AS value, cause, list(charges.cost_usd) AS usd, 
-  bool_or(visible_output_tokens IS NOT NULL OR unpriced IS NOT NULL) AS is_bound
+  bool_or({is_cost_bound}) AS is_bound
 FROM charges JOIN sessions USING (session_id)
 GROUP BY value, cause ORDER BY value, cause
 
