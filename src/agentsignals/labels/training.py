@@ -420,15 +420,16 @@ def figures_by_file(judged: Sequence[Judged], model: Model) -> dict[str, Labelle
     made = {}
     for file in sorted({j.example.file for j in judged}):
         rows = [j for j in judged if j.example.file == file and j.example.random]
-        if kappa := _kappa(rows):
+        kappa = kappa_estimate((j.example.project, j.predicted, j.example.label) for j in rows)
+        if kappa is not None:
             made[file] = LabellerFigure(
                 task=model.task,
                 labeller=model.kind,
                 n=len(rows),
                 projects=len({j.example.project for j in rows}),
-                kappa=round(kappa["value"], 2),
-                low=round(kappa.get("low") or 0.0, 2),
-                high=round(kappa.get("high") or 0.0, 2),
+                kappa=round(kappa.value, 2),
+                low=round(kappa.low or 0.0, 2),
+                high=round(kappa.high or 0.0, 2),
                 version=model.version,
                 held_out=True,
                 classes={name: (of.named, of.hits) for name in model.classes for of in [counts_of(rows, name)]},

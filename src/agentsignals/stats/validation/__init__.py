@@ -142,7 +142,7 @@ def share_text(share: float | None, interval: Interval | None) -> str:
 
 
 class LabellerFigure(Struct, frozen=True, kw_only=True):
-    """One shipped labeller at one task, on random English messages of projects that it was not made from. The interval
+    """One shipped labeller at one task, on random English messages of projects that it was not trained on. The interval
     is over projects."""
 
     task: str
@@ -155,16 +155,18 @@ class LabellerFigure(Struct, frozen=True, kw_only=True):
     version: str = ""
     """The weights of a classifier that were measured."""
     held_out: bool = False
-    """Its messages are among those of the model's own figures."""
+    """Judged by nets that were trained on the other projects of the same file, not by the shipped one; its messages are
+    among those of the model's own figures."""
     classes: dict[str, tuple[int, int]] = {}
     """By class: labels of it, and how many of these are right."""
 
     def text(self, version: str = "") -> str:
         """Return kappa, its interval and what it was measured on. `version`: today's weights."""
         before = "" if version == self.version else ", by earlier weights"
+        where = "projects, each left out of training" if self.held_out else "unseen projects"
         return (
             f"kappa {self.kappa:.2f} [{self.low:.2f}, {self.high:.2f}] on {self.n:,} random messages of {self.projects}"
-            f" unseen projects, read twice and settled by language models{before}"
+            f" {where}, read twice and settled by language models{before}"
         )
 
 
