@@ -194,9 +194,10 @@ def test_the_share_shown_is_as_near_to_the_truth_as_the_count_and_its_interval_h
 
 
 def test_a_class_that_is_wrong_as_often_as_right_is_not_shown() -> None:
-    assert trust("prompt_intent", "encoder", "debug") == Trust(True, 150 / 172, 172), "the same rows count once"
-    assert trust("pushback", "encoder", "correction") == Trust(False, 68 / 136, 136), "as often wrong as right"
-    assert trust("sentiment", "encoder", "NEGATIVE") == Trust(True, 13 / 23, 23)
+    assert trust("prompt_intent", "encoder", "debug") == Trust(True, 152 / 174, 174), "random rows, not chosen ones"
+    assert trust("prompt_intent", "encoder", "test") == Trust(False, 8 / 16, 16), "as often wrong as right"
+    assert trust("pushback", "encoder", "correction") == Trust(True, 76 / 134, 134)
+    assert trust("sentiment", "encoder", "NEGATIVE") == Trust(False, 13 / 27, 27)
     assert trust("pushback", "classifier", "correction").n == 133 + 501, "two sets of rows"
     assert trust("prompt_intent", "classifier", "connect") == Trust(False, 2 / 11, 11)
     assert trust("pushback", "classifier", "rejection") == Trust(False), "one label is no measure"

@@ -250,10 +250,11 @@ def trust(task: str, labeller: str, value: str) -> Trust:
         return Trust(False)
     if model is None and labeller != RULES:
         return Trust(labeller_rank(labeller) > labeller_rank(ENCODER))
-    figure, right, n = labeller_figure(task, labeller), 0, 0
-    if figure is not None and not figure.held_out and figure.version == ("" if model is None else model.version):
+    figure, right, n, own = labeller_figure(task, labeller), 0, 0, None if model is None else model.held_out
+    if figure is not None and figure.version == ("" if model is None else model.version):
         n, right = figure.classes.get(value, (0, 0))
-    if model is not None and model.held_out is not None and (of := model.held_out.classes.get(value)):
+        own = None if figure.held_out else own  # its random rows, of which this is the figure, and chosen ones
+    if own is not None and (of := own.classes.get(value)):
         right, n = right + of.hits, n + of.named
     if n < FEWEST_JUDGED:
         return Trust(False)
