@@ -151,12 +151,10 @@ class, class named, scores, file."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["sentiment", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("pushback", "prompt_intent"))]
-)
+@pytest.mark.parametrize("name", ["pushback", "prompt_intent", "sentiment"])
 def test_the_share_shown_is_as_near_to_the_truth_as_the_count_and_its_interval_holds_it(name: str) -> None:
-    """Each project's shares by a calibration on the others. Project 0, the largest, was judged by models trained on the
-    small rest, and is no example of one's own."""
+    """Each project's shares by a calibration on four fifths of the others. Project 0, the largest, was judged by models
+    trained on the small rest, and is no example of one's own."""
     held = json.loads(LEFT_OUT.read_bytes())[name]
     classes = held["classes"]
     rows = [
@@ -170,26 +168,30 @@ def test_the_share_shown_is_as_near_to_the_truth_as_the_count_and_its_interval_h
         for n, (project, label, named, scores, _) in enumerate(held["rows"])
     ]
     shown, counted, covered = [], [], []
-    for project in {j.example.project for j in rows} - {"0"}:
-        of = [j for j in rows if j.example.project == project]
-        if len(of) < training.FEWEST_RANDOM:
-            continue
-        calibration = training.calibrated([j for j in rows if j.example.project != project], classes)
+    own = [j for j in rows if j.example.project != "0"]
+    models = {}
+    for group in training.folds([j.example for j in own], 5):
+        calibration = training.calibrated([j for j in rows if j.example.project not in group], classes)
         assert calibration is not None
         model = Model(
             task=name, kind="encoder", features_version=VERSION, classes=classes, intercept=[], weights={},
             calibration=calibration, net="f" * 64,
         )  # fmt: skip
+        models |= dict.fromkeys(group, (model, calibration.share_errors))
+    for project, (model, errors) in models.items():
+        of = [j for j in own if j.example.project == project]
+        if len(of) < training.FEWEST_RANDOM:
+            continue
         chances = [model.probabilities([j.scores[c] for c in classes]) for j in of]
         for at, value in enumerate(classes):
             truth = sum(j.example.label == value for j in of) / len(of)
             parts = [(j.example.session_id, p[at], j.predicted == value) for j, p in zip(of, chances, strict=True)]
-            share = mean_probability(parts, calibration.share_errors[at])
+            share = mean_probability(parts, errors[at])
             shown += [abs(share.share - truth)] * len(of)
             counted += [abs(share.counted - truth)] * len(of)
             covered += [share.low <= truth <= share.high] * len(of)
     # Most projects have no message with a feeling in so few rows: counting none is near.
-    assert sum(shown) <= sum(counted) * (1.25 if name == "sentiment" else 1)
+    assert sum(shown) <= sum(counted) * (1.15 if name == "sentiment" else 1)
     assert sum(covered) >= 0.93 * len(covered)
 
 
