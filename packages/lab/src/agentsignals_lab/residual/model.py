@@ -312,6 +312,13 @@ class HookedModel:
             logits: np.ndarray = head(norm(given)).float().cpu().numpy()
         return logits
 
+    def first_token(self, text: str) -> int:
+        """Return the id of the first token of a text that goes on after a prompt. LabError when it has none."""
+        tokens = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        if not tokens:
+            raise LabError(f"{text!r} has no token.", "Name a word.")
+        return int(tokens[0])
+
     def heads(self, prompt: Prompt, other: Prompt, first: str, second: str) -> Heads:
         """Return the heads of two prompts of one length, for the log-odds of two words going on after them, of which
         the first tokens count, as the outcome."""
@@ -320,11 +327,8 @@ class HookedModel:
                 f"Prompts of {len(prompt.tokens)} and {len(other.tokens)} tokens: heads are put token for token.",
                 "Give two that differ in words of as many tokens.",
             )
-        ends = [self._tokenizer(word, add_special_tokens=False)["input_ids"][:1] for word in (first, second)]
-        if not all(ends):
-            raise LabError(f"{first!r} or {second!r} has no token.", "Name a word.")
         ids = [torch.tensor([self._fitting(one).tokens], device=self._device) for one in (prompt, other)]
-        return Heads(self._model, self.blocks, ids, (int(ends[0][0]), int(ends[1][0])))
+        return Heads(self._model, self.blocks, ids, (self.first_token(first), self.first_token(second)))
 
     def generate(
         self, prompts: Sequence[Prompt], sampling: Sequence[Sampling], edits: Sequence[Edit] = ()
