@@ -111,6 +111,9 @@ def test_words_of_a_refusal_are_a_turn_also_where_the_page_is_missing(said: str)
     whole = task([*page, say("user_feedback", 'use our "log"', 3)], history[1:])
     for one in (alone, whole):
         assert [(t.kind, t.text) for t in one.turns[1:]] == [("rejection_feedback", 'use our "log"')]
+    broken = '{"status":"denied","message":"The user denied this operation.","feedback":"see C:\\x"}'  # no JSON
+    (one,) = read({"api_conversation_history.json": [*history[:2], user("[write_to_file for 'a.py'] Result:", broken)]})
+    assert [t.text for t in one.turns[1:]] == ["see C:\\x"]
     silent = [*history[:2], user("[write_to_file for 'a.py'] Result:", "The user denied this operation.")]
     assert [len(one.turns) for one in read({"api_conversation_history.json": silent})] == [1]
 

@@ -47,6 +47,11 @@ PLACES = (
     "{} created",
     "{}  # rev 3",
     "{}\nsecret/db unchanged",
+    'bind = lookup("ldap", {})',
+    "db: ENC[AES256 {}",
+    "pam_unix.so {}",
+    "token: vault:v1:x {}",
+    "encryptedData:\n  size: 3\n  {}",
 )
 COMMANDS = (
     "mysql -u root -p{v} shop",

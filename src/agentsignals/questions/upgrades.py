@@ -149,9 +149,8 @@ def changes(inputs: Inputs) -> list[Change]:
     return compared(measured(inputs))
 
 
-def why_none(inputs: Inputs) -> str:
+def why_none(made: Sequence[Change]) -> str:
     """Return why comparisons could not be made, each reason with their number; empty if all could."""
-    made = changes(inputs)
     if not made:
         return f"no version or model has {FEWEST} sessions with a time before it and {FEWEST} since"
     reasons = Counter(change.absent for change in made if change.absent)

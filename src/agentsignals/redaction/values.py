@@ -514,11 +514,15 @@ _TYPE_BEHIND = deferred_pattern(r"<[A-Z&']")
 _WRAPPERS = (("ENC[", "]"), ("ENC(", ")"), ("vault:v", " "), ("@secret:", " "), ("lookup(", ")"))
 """What encloses a ciphertext, and a reference in a template."""
 _WRAPPED_CHARS = 400
+_NAMES_VALUE = deferred_pattern(r"=|:\s")
+"""In front of a value of its own name, which is no part of what encloses it."""
 _RELEASED = deferred_pattern(r"[\^~]?\d+\.\d+\.\d+-(?:alpha|beta|rc|dev|next|canary)(?:[.\d]*)|0x[0-9a-fA-F]{40}")
 """A version, and the address of a wallet or a contract."""
-_MODULE = deferred_pattern(r"\bpam_\w+\.so\b[^\n=]*\Z")
+_MODULE = deferred_pattern(r"\bpam_\w+\.so\b[^\n=:]*\Z")
 """Before a flag of a login's module."""
 _SEALED = deferred_pattern(r"encryptedData:\s*\n(?:[ \t]+\S+: \S+\n)*[ \t]+\S+: \Z")
+_SEALED_CHARS = 40
+"""A sealed value begins with `Ag` and has hundreds of characters."""
 _RANGES = deferred_pattern(r"a-z|A-Z|0-9[\]a-z]")
 _CLASS_NAME = deferred_pattern(r"(?:[A-Z]+[a-z]*\d?){2,}")
 _PEM_CHARS = 8_000
@@ -539,12 +543,14 @@ def is_public_at(text: str, start: int, end: int) -> bool:
     if not value:
         return False
     line_start = text.rfind("\n", max(0, start - _WRAPPED_CHARS), start) + 1 or max(0, start - _WRAPPED_CHARS)
-    if any(text.rfind(sign, line_start, start) > text.rfind(ends, line_start, start) for sign, ends in _WRAPPERS):
-        return True
+    for sign, ends in _WRAPPERS:
+        at = text.rfind(sign, line_start, start)
+        if at > text.rfind(ends, line_start, start) and not _NAMES_VALUE.search(text, at, start):
+            return True
     if (
         _RELEASED.fullmatch(value)
         or _MODULE.search(text, max(0, start - 80), start)
-        or (value[:2] == "Ag" and _SEALED.search(text, max(0, start - 4000), start))
+        or (value[:2] == "Ag" and len(value) >= _SEALED_CHARS and _SEALED.search(text, max(0, start - 4000), start))
     ):
         return True
     line = before.rpartition("\n")[2]

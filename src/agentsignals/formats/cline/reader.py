@@ -419,7 +419,8 @@ class TaskReader(Conversation):
             status, code = _status(result, is_command=self.is_command(call_id))
             self.result(call_id, result.text, status, ended, None, code)
             if status == "rejected" and not exchange.shown and (words := _FEEDBACK.search(result.text)):
-                self.builder.turn("rejection_feedback", words[1] or json.loads(words[2]), ended)
+                spoken = words[1] or _decoded(words[2], str) or words[2].strip('"')
+                self.builder.turn("rejection_feedback", spoken, ended)
         return any(call.status == "rejected" for call in calls)
 
     def page_call(self, line: int, row: Row, step: Step) -> ToolCall:

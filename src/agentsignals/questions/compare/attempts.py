@@ -306,18 +306,17 @@ def attempts_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Attemp
 def _lend_settings(attempts: Sequence[Attempt], roots: Sequence[str]) -> None:
     """Give attempts without an agent, such as an empty prediction that left no trajectory, the settings in which the
     attempts of their run agree: those of the same model whose folders lie beside theirs or above it."""
-    by_run: dict[tuple[str, str | None], list[dict[str, str]]] = {}
+    agreed: dict[tuple[str, str | None], dict[str, str]] = {}
     for attempt, place in zip(attempts, roots, strict=True):
         if "agent_type" in attempt.treatment and place:
-            of_run = by_run.setdefault((posixpath.dirname(place), attempt.treatment.get("model_id")), [])
-            of_run.append(dict(attempt.treatment))
+            run, own = (posixpath.dirname(place), attempt.treatment.get("model_id")), attempt.treatment
+            held = agreed.get(run, own)
+            agreed[run] = {name: value for name, value in held.items() if name != "run_id" and own.get(name) == value}
     for attempt, place in zip(attempts, roots, strict=True):
         parts = [] if "agent_type" in attempt.treatment else place.split("/")
         above = (("/".join(parts[:n]), attempt.treatment.get("model_id")) for n in range(len(parts) - 1, 0, -1))
-        first, *others = next((by_run[run] for run in above if run in by_run), [{}])
-        for name, value in first.items():
-            if name != "run_id" and all(other.get(name) == value for other in others):
-                attempt.treatment.setdefault(name, value)
+        for name, value in next((agreed[run] for run in above if run in agreed), {}).items():
+            attempt.treatment.setdefault(name, value)
 
 
 _INSTANCE = re.compile(

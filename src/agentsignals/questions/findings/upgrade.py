@@ -79,5 +79,5 @@ UPGRADE_FINDING = Question(
     queries=upgrades.QUERIES,
     function=upgrade,
     sliced=upgrades.SLICED,
-    why_none=upgrades.why_none,
+    why_none=lambda inputs: upgrades.why_none(upgrades.changes(inputs)),
 )

@@ -19,7 +19,7 @@ def upgrades_study(inputs: Inputs) -> Outcome:
     made = [change for change in changes if change.before is not None]
     made.sort(key=lambda c: (not c.is_said, c.q if c.q is not None else 1.0, c.day, c.agent, c.metric))
     said = [change for change in made if change.is_said]
-    reasons = upgrades.why_none(inputs)
+    reasons = upgrades.why_none(changes)
     silent = listing({safe_name(row["agent"]): row["n"] for row in inputs.rows["silent"]})
     timed = [row["session_id"] for row in inputs.rows["sessions"] if row["started_at"] is not None]
     note = (
