@@ -173,6 +173,20 @@ def test_of_one_place_a_tenth_is_compared_and_twenty_at_least() -> None:
     assert len(few.prompts) == 20
 
 
+def test_of_many_prompts_a_sample_is_cleaned_the_same_in_any_order() -> None:
+    own = [row(numbered(n), f"large-{n}") for n in range(4000)]
+    others = [row(numbered(n), f"s{n}") for n in range(4000, 8000)]
+    places = {f"large-{n}": "/p/large" for n in range(4000)}
+    kept = TopicPrompts([*own, *own[:10], *others], places)
+    assert kept.is_sample and len(kept.prompts) == 4000
+    assert [one.place for one in kept.prompts].count("/p/large") == 400
+    assert kept.left_out == {"not drawn": 4010}
+    again = TopicPrompts([*others[::-1], *own[::-1]], places)
+    assert [one.text for one in again.prompts] == [one.text for one in kept.prompts]
+    whole = TopicPrompts(own, {})
+    assert not whole.is_sample and len(whole.prompts) == 4000
+
+
 def test_the_name_of_a_place_is_taken_out_unless_two_others_say_it() -> None:
     texts = {"one": "the zebra tests of the parser fail on every run", "two": "do the parser tests pass on every run"}
     kept = TopicPrompts(

@@ -221,7 +221,7 @@ def clustered(  # noqa: PLR0913  (what is grouped, how, and who is told)
 # -- Labels
 
 TASK, LABELLER = "topic", "clusters"
-VERSION = 3
+VERSION = 4
 """Version of the method; raise it when the same prompts would get other topics."""
 FEWEST = 40
 NO_TOPIC = "no topic"

@@ -10,11 +10,13 @@ from itertools import chain
 
 from agentsignals.questions.question import Row
 from agentsignals.redaction import Redactor
-from agentsignals.stats.grouping import MOST, words_of
+from agentsignals.stats.grouping import words_of
 from agentsignals.words.lexicon import prose
 
 SHORTEST, LONGEST = 30, 1500
 """Characters that a prompt must have after cleaning (SWE-chat; design/labels.md#topics)."""
+MOST, MOST_OF_PLACE = 4000, 400
+"""Prompts that are drawn where there are more, and from one project: to clean one takes longer than to group it."""
 _ADDRESS = re.compile(r"https?://\S{1,2000}")
 _BRACKETS = re.compile(r"\[[^\]\n]{0,200}\]")
 _NAME = re.compile(r"[/\\_@#=<>{}0-9]|[^.]\.[^.]|[a-z][A-Z]")
@@ -38,6 +40,7 @@ class TopicPrompts:
 
     def __init__(self, rows: Sequence[Row], places: dict[str, str]) -> None:
         self.left_out: Counter[str] = Counter()
+        self.is_sample = False
         prompts = self._cleaned(rows, places)
         # Remove words of the project's name from its prompts, unless two other projects use them too.
         vocabularies: defaultdict[str, set[str]] = defaultdict(set)
@@ -52,11 +55,12 @@ class TopicPrompts:
             if of_place := names[prompt.place]:
                 words = prompt.text.split()
                 prompt.text = " ".join(word for word in words if not of_place.intersection(words_of(word)))
-        self.prompts = self._capped(self._of_fitting_length(prompts))
+        self.prompts = self._of_fitting_length(prompts)
+        if not self.is_sample:
+            self.prompts = self._capped(self.prompts)
 
     def _cleaned(self, rows: Sequence[Row], places: dict[str, str]) -> list[Prompt]:
         prompts = []
-        mask = Redactor(pseudonyms=False).plain  # first of all: a word alone no longer shows what it was part of
         for row in rows:
             if row["language"] != "en":
                 self.left_out["not identified as English"] += 1
@@ -65,8 +69,27 @@ class TopicPrompts:
             else:
                 # A session whose place nobody knows is a place of its own.
                 place = places.get(row["session_id"]) or str(row["session_id"])
-                prompts.append(Prompt(row, place, plain_prompt(mask(row["text"]))))
+                prompts.append(Prompt(row, place, row["text"]))
+        if len(prompts) > MOST:
+            prompts = self._drawn(prompts)
+        mask = Redactor(pseudonyms=False).plain  # first of all: a word alone no longer shows what it was part of
+        for prompt in prompts:
+            prompt.text = plain_prompt(mask(prompt.text))
         return prompts
+
+    def _drawn(self, prompts: list[Prompt]) -> list[Prompt]:
+        """Draw `MOST` different prompts, those with the lowest hash, at most `MOST_OF_PLACE` from each project."""
+        taken: Counter[str] = Counter()
+        drawn: dict[str, Prompt] = {}
+        for prompt in sorted(prompts, key=_by_chance):
+            if len(drawn) == MOST:
+                break
+            if prompt.text not in drawn and taken[prompt.place] < MOST_OF_PLACE:
+                taken[prompt.place] += 1
+                drawn[prompt.text] = prompt
+        self.left_out["not drawn"] = len(prompts) - len(drawn)
+        self.is_sample = True
+        return list(drawn.values())
 
     def _of_fitting_length(self, prompts: list[Prompt]) -> list[Prompt]:
         by_text: dict[str, Prompt] = {}
@@ -90,8 +113,6 @@ class TopicPrompts:
             taken[prompt.place] += 1
             if taken[prompt.place] > most:
                 self.left_out["over the limit per project"] += 1
-            elif len(kept) >= MOST:
-                self.left_out[f"beyond {MOST:,}, the limit"] += 1
             else:
                 kept.add(id(prompt))
         return [prompt for prompt in prompts if id(prompt) in kept]

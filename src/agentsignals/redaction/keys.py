@@ -483,7 +483,8 @@ _PIN = deferred_pattern(
     r"|\bAT\+(?:CPIN|CPWD|CLCK)=(?P<sim>\"?\d{4,8}(?:\"?,\"?\d{4,8})*|\"[A-Z]{2}\",(?:\d,)?\"?\d{4,8}(?:\"?,\"?\d{4,8})*)"
     r"|(?i:(?:bestätigungs|sicherheits|anmelde)code|(?:code|codice|código|kod) (?:de|di|d['’]) ?\w*(?:vérif|verif"
     r"|confirm|sécur|segur|sicur|accès|acceso|accesso|conex)\w*"
-    r"|\b(?:tu|tuo|votre|su|seu|ihr|dein|ваш) (?:code|codice|código|код)(?: \w+)?)\s?(?:is|ist|lautet|es|est|è|é|:"
+    r"|(?:(?<=\b(?:tu|su) )|(?<=\b(?:tuo|seu|ihr|ваш) )|(?<=\bdein )|(?<=\bvotre ))"
+    r"(?:code|codice|código|код)(?: \w+)?)\s?(?:is|ist|lautet|es|est|è|é|:"
     r"|=)\s?(?P<foreign>\d{4,8})\b"
     r"|(?i:(?:code|codice|código|kod) (?:del|della|dell['’]|de|da|do|di|d['’])\s?(?:la |l['’])?(?:alarm\w*|puerta"
     r"|port[ea]\w*|allarme"
@@ -491,9 +492,11 @@ _PIN = deferred_pattern(
     r"|(?i:alarm|keypad|lock|door)\w*:?[^\n]{0,40}(?:\n[^\n]{0,60}){1,4}?\n\s+(?:user_|master_)?(?:code|pin):\s[\"']?(?P<field>\d{4,8})\b"
 )
 _SENT = deferred_pattern(
-    r"\b(?:[A-Z]-)?(?P<first>\d{4,8})\s(?:is|ist|es|est|è|to|é)\s(?:your|ihr|Ihr|dein|tu|su|votre|ton|il tuo"
+    r"(?P<first>\d(?<=\b\d)\d{3,7})\s(?:is|ist|es|est|è|to|é)\s(?:your|ihr|Ihr|dein|tu|su|votre|ton|il tuo"
     r"|o seu)\s[^\n]{0,40}(?i:code|código|codice|kod|pin)\b"
-    r"|\b(?i:use|enter)\s(?P<used>\d{4,8})\s(?:to|as)\s(?i:sign|log|verify|confirm|complete|authenticate|your)"
+)
+_TO_USE = deferred_pattern(
+    r"\b(?i:use|enter)\s(?P<used>\d{4,8})\s(?:to|as)\s(?i:sign|log|verify|confirm|complete|authenticate|your)"
 )
 """A code for a login, as messages give it."""
 _CODES = deferred_pattern(
@@ -583,6 +586,9 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str, tuple[str, ...]], ...
             "codice код kod",
             _PIN,
             "secret",
+            "pin tan passcode otp puk verification confirmation security one-time login access 2fa sms auth alarm door"
+            " gate unlock key safe lock entry garage tresor tür schließfach keypad code codice código код kod at+c"
+            " bestätigungscode sicherheitscode anmeldecode",
         ),
         ("snmp ntp createuser authpriv ospf", _KEYED, "secret"),
         ("setuser default", _OF_ACL, "secret", "user setuser"),
@@ -591,10 +597,11 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str, tuple[str, ...]], ...
         ("auth authenticate ugfzc cgfzc", _MAIL_LOGIN, "secret"),
         ("smtp mail relay mx", _RELAY, "secret"),
         ("code", _SENT, "secret"),
+        ("code", _TO_USE, "secret", "use enter"),
         ("codes code", _CODES, "secret", "backup recovery rescue scratch"),
         ("tochararray", _CHARACTERS, "secret"),
         ("authenticator totp", _OF_TOTP, "secret"),
-        ("instead", _INSTEAD, "secret"),
+        ("instead", _INSTEAD, "secret", "try use it"),
         ("auth", _LOGIN_FILE, "secret"),
         ("requirepass masterauth bindpw rootpw isakmp", _DIRECTIVE, "secret"),
         ("wallet signer private mnemonic", _HEX_KEY, "key"),

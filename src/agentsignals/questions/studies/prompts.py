@@ -59,7 +59,7 @@ from agentsignals.questions.label_shares import (
     rules_recall_text,
     validation_of,
 )
-from agentsignals.questions.prompts import TopicPrompts
+from agentsignals.questions.prompts import MOST, MOST_OF_PLACE, TopicPrompts
 from agentsignals.questions.question import (
     Chart,
     Inputs,
@@ -432,6 +432,11 @@ def topics(inputs: Inputs) -> Outcome:
         " gives other topics. Some topics are projects rather than activities: see the largest project.",
         "Prompts are compared by shared words, not by meaning. English prompts only.",
     ]
+    if kept.is_sample:
+        limits.append(
+            f"Topics are of a sample: {MOST:,} different prompts, those with the lowest hash of their text, at most"
+            f" {MOST_OF_PLACE:,} from one project."
+        )
     return Outcome(findings, tables, [chart("topics.sizes", marks, bars("prompts"), n=n, note=note)], limits)
 
 
