@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agentsignals.cli import demo_corpus
 from agentsignals.errors import QueryError
 from agentsignals.ingest import pipeline
 from agentsignals.questions import findings as reading
 from agentsignals.questions.findings import Reader, questions
-from agentsignals.questions.question import EvidenceQuery, collecting_evidence
+from agentsignals.questions.question import EvidenceQuery, Rows, collecting_evidence
 from agentsignals.questions.ranking import candidate_answers
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store
@@ -147,13 +148,26 @@ def test_what_is_asked_in_slices_is_what_is_asked_at_once(
     def made() -> list[object]:
         reader = Reader(store, asked, context)
         of_each = [reader.inputs(question) for question in asked]
-        return [(each.rows, {name: list(rows) for name, rows in each.many.items()}) for each in of_each]
+        return [(each.rows, {name: sorted(rows, key=repr) for name, rows in each.many.items()}) for each in of_each]
 
     at_once = made()
     monkeypatch.setattr(reading, "_MOST_IN_A_SLICE", 1)
     assert made() == at_once
-    given = Reader(store, asked, context).inputs(questions()["failures"]).many["calls"]
-    assert list(given) == list(given), "they may be read several times"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("context", ["product", "eval"])
+def test_no_answer_depends_on_the_order_in_which_shards_are_asked(context: str, store: Store) -> None:
+    reader = Reader(store, list(questions().values()), context)
+    for question in questions().values():
+        inputs = reader.inputs(question)
+        turned = {name: _turned(rows) if name in question.sliced else rows for name, rows in inputs.many.items()}
+        assert candidate_answers(question, replace(inputs, many=turned)) == candidate_answers(question, inputs)
+
+
+def _turned(rows: Rows) -> Rows:
+    names = [name for row in rows for name in row][: len(next(iter(rows), ()))]
+    return Rows(names, [column[::-1] for column in rows.columns(*names)]) if names else rows
 
 
 def test_no_slice_holds_more_calls_than_it_may_but_of_one_shard(store: Store) -> None:

@@ -291,7 +291,7 @@ def test_rows_of_an_amount_come_largest_first_and_add_up_to_the_claim(demo_folde
     attempts = [view.session for one in facts for view in trial(one)]
     seen = set()
     for store, context in ((Store(demo_folder / "store"), "product"), (store_of(tmp_path / "s", *attempts), "eval")):
-        candidates, _ = findings._candidates(store, context, findings.questions())
+        candidates, _ = findings._candidates(store, context, findings.questions(), lambda _: True)
         for answer in candidates:
             names, values = rows(store, answer.cause, context)
             if not answer.part:

@@ -26,7 +26,7 @@ from agentsignals.questions import ranking as held_apart
 from agentsignals.questions.estimates import clustered_share
 from agentsignals.questions.findings import answer, asking, findings, questions
 from agentsignals.questions.findings.cost import CONCENTRATED, COSTLIEST_SHARE, FEWEST_RESULTS, FEWEST_SESSIONS
-from agentsignals.questions.question import Inputs, Versions
+from agentsignals.questions.question import Inputs, Rows, Versions
 from agentsignals.questions.ranking import (
     Answer,
     Bounds,
@@ -138,42 +138,49 @@ def test_an_id_is_safe_in_a_command_and_a_value_in_sql_and_sentence() -> None:
     assert safe_name("\n x \t y ") == "x y" and len(safe_name("x" * 99)) == 60
 
 
-def parts_of(*groups: tuple[str, str, str, int, int]) -> tuple[list[tuple[str, float, float]], list[dict[str, Any]]]:
-    """Sessions of (agent, place, model, sessions, of which it holds)."""
+def contrasted(*groups: tuple[str, str, str, int, int]) -> dict[tuple[str, str], held_apart.Contrast]:
+    """Contrasts by key and value, of sessions of (agent, place, model, sessions, of which it holds)."""
     parts, sessions = [], []
     for agent, place, model, n, k in groups:
         for i in range(n):
             name = f"{agent}{place}{model}{i}"
             parts.append((name, float(i < k), 1.0))
             sessions.append({"session_id": name, "agent": agent, "place": place, "model": model})
-    return parts, sessions
+    cells = held_apart.cells_of(by_column(sessions))
+    return {(made.key, made.value): made for made in held_apart.contrasts(cells.counted(parts), cells)}
 
 
 def test_a_contrast_is_with_sessions_that_are_alike() -> None:
     groups = [("a", "p", "m", 12, 11), ("b", "p", "m", 12, 1), ("b", "q", "m", 12, 12)]
-    by_value = {(c.key, c.value): c for c in held_apart.contrasts(*parts_of(*groups))}
+    by_value = contrasted(*groups)
     of_agent = by_value["agent", "a"]
     assert (of_agent.rest.n, of_agent.matched) == (12, "your other sessions in the same projects")
     assert of_agent.rest.k == 1 and of_agent.p < 0.01 and of_agent.excess == pytest.approx(10 / 12 * 12 / 36)
     assert by_value["place", "q"].rest.n == 12, "those of the agent that works there"
-    alone = {(c.key, c.value): c for c in held_apart.contrasts(*parts_of(("a", "p", "m", 9, 9), ("b", "q", "n", 9, 0)))}
+    alone = contrasted(("a", "p", "m", 9, 9), ("b", "q", "n", 9, 0))
     assert alone["place", "p"].matched == "your other sessions (any agent)"
     assert set(alone) == {("place", "p"), ("place", "q")}, "the same sessions are looked at once"
 
 
 def test_what_can_not_be_much_is_no_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = parts_of(("a", "p", "m", 6, 6), ("a", "q", "m", 70, 0))
-    assert held_apart.contrasts(*parts) == []
+    groups = ("a", "p", "m", 6, 6), ("a", "q", "m", 70, 0)
+    assert contrasted(*groups) == {}
     monkeypatch.setattr(held_apart, "LEAST_PART", 0.05)
-    assert [c.value for c in held_apart.contrasts(*parts)] == ["p", "q"]
+    assert list(contrasted(*groups)) == [("place", "p"), ("place", "q")]
 
 
 # -- each finding's own thresholds -------------------------------------------------------------------------------------
 
 
+def by_column(rows: list[dict[str, Any]]) -> Rows:
+    given = [name for row in rows for name in row] or ["session_id", "tool", "ran_s", "refused", "n"]
+    names = list(dict.fromkeys([*given, "agent", "model"]))
+    return Rows(names, [[row.get(name) for row in rows] for name in names])
+
+
 def made_of(name: str, **tables: list[dict[str, Any]]) -> dict[str, Answer]:
     question = questions()[name]
-    many = {table: tables.pop(table) for table in question.sliced & tables.keys()}
+    many = {table: by_column(tables.pop(table)) for table in (question.sliced | question.large) & tables.keys()}
     paid: dict[str, dict[str, float]] = {cause: {} for cause in CAUSES}
     for charge in tables.pop("charges", []):
         paid[charge["cause"]][charge["session_id"]] = charge["cost_usd"]
@@ -265,7 +272,7 @@ def failures(*groups: tuple[str, int, tuple[int, ...]]) -> dict[str, Answer]:
     ("classes", "said"),
     [
         (("not_found", "not_found", "network"), "Most errors are “not found”"),
-        (("not_found", "network", "permission"), "The most common error is “not found”"),
+        (("not_found", "network", "permission"), "The most common error is “network”"),
         (("exit_nonzero",) * 3, "Most errors are “unexplained exit code”"),
         ((None,) * 3, "Most errors are “unclassified error”"),
     ],
@@ -670,8 +677,9 @@ def test_an_hour_is_paid_in_sessions_without_a_loss_too(tokens: int, model: str,
 
 
 def test_what_can_not_be_told_names_the_agents() -> None:
-    base = {"cost_usd": None, "visible_output_tokens": 9, "has_tokens": False}
-    sessions = [{"session_id": str(n), "agent": f"agent-{n // 2}" if n else None, **base} for n in range(80)]
+    base = {"model": None, "is_unpriced": True, "is_bound": True, "has_tokens": False, "first": ["s"]}
+    sessions = [{"agent": f"agent-{k}", "n": min(k, 1) + 1, **base} for k in range(40)]
+    sessions.append({"agent": None, "n": 1, **base})
     for made in made_of("data_quality", sessions=sessions, artifacts=[]).values():
         assert "(agent-1 2, agent-10 2, " in made.sentence and "…)" in made.sentence and len(made.sentence) < 400
 
@@ -691,11 +699,8 @@ def test_what_can_not_be_told_names_the_agents() -> None:
 def test_an_unknown_cost_says_whether_tokens_or_a_price_are_missing(
     rows: list[tuple[str, str | None, bool]], why: str, do: str
 ) -> None:
-    base = {"cost_usd": None, "visible_output_tokens": None, "unpriced": None}
-    sessions = [
-        {"session_id": str(n), "agent": agent, "model": model, "has_tokens": has_tokens, **base}
-        for n, (agent, model, has_tokens) in enumerate(rows)
-    ]
+    base = {"is_unpriced": True, "is_bound": False, "n": 1, "first": ["s"]}
+    sessions = [{"agent": agent, "model": model, "has_tokens": has_tokens, **base} for agent, model, has_tokens in rows]
     made = made_of("data_quality", sessions=sessions, artifacts=[])["data-quality.unpriced"]
     assert made.sentence.endswith(why) and do in made.do
 

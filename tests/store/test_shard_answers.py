@@ -46,7 +46,8 @@ def written(folder: Path, *logs: tuple[int, int]) -> Store:
 def answered(store: Store) -> dict[tuple[str, str], list[Any]]:
     asked = list(questions().values())
     reader = Reader(store, asked, "product")
-    return {(q.name, name): list(rows) for q in asked for name, rows in reader.inputs(q).many.items()}
+    many = {q.name: reader.inputs(q).many for q in asked}
+    return {(q.name, name): sorted(many[q.name][name], key=repr) for q in asked for name in q.sliced}
 
 
 def anew(store: Store, monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], list[Any]]:

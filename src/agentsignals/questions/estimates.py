@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from heapq import nlargest, nsmallest
+from itertools import repeat
 from math import fsum, isclose
 from operator import itemgetter, mul
 from typing import Any, NamedTuple
@@ -50,8 +51,8 @@ from agentsignals.stats.intervals import (
     Clustered,
     Interval,
     clustered_columns,
+    clustered_kinds,
     clustered_median_interval,
-    clustered_sums,
     median,
     nonzero_sums,
     ratio_interval,
@@ -404,41 +405,92 @@ class Sample:
 
     def share(self, ks: Sequence[float]) -> ClusteredShare:
         """Return the share of sum(k) in the observations, with its evidence."""
-        k = sum(ks)
         of_k = nonzero_sums(self._clusters, ks)
-        by_place = clustered_sums(of_k, self._of_n)
-        interval, note = self._interval(ks, by_place)
         is_of_sessions = self._drawn == "sessions"
-        counted = partial(zip, self._sessions, ks, self._ns)
-        share = ClusteredShare(
-            value=k / self._n if self._n else None,
-            n=self._n,
-            k=k,
-            interval=interval,
-            note=note,
-            places=by_place,
-            known_places=self._n_places,
-            counted=counted if is_of_sessions else NoSessions(f"Counted by {self._drawn}, not by sessions."),
-            is_sum=is_of_sessions,
+        return _clustered(
+            sum(ks),
+            self._n,
+            Counter(zip(map(of_k.get, self._of_n, repeat(0.0)), self._of_n.values(), strict=True)),
+            lambda: clustered_columns(self._sessions, ks, self._ns).interval,
+            lambda: share_interval(zip(ks, self._ns, strict=True)),
+            self._n_places,
+            self._drawn,
+            self._place,
+            partial(zip, self._sessions, ks, self._ns)
+            if is_of_sessions
+            else NoSessions(f"Counted by {self._drawn}, not by sessions."),
         )
-        # The remark is on the total that the figure tells, which one place can rule where it has few observations.
-        of_total = max(of_k.values(), default=0.0) / k if k and self._n_places else 0.0
-        if of_total > DOMINANT:
-            largest = f"makes up {of_total:.0%} of this figure"
-        else:
-            largest = f"holds {by_place.largest:.0%} of the data" if share.dominated else ""
-        more = f"; one {self._place} {largest}" if largest and self._n_places > 1 else ""
-        return replace(share, note=f"{note}{more}")
 
-    def _interval(self, ks: Sequence[float], places: Clustered) -> tuple[Interval | None, str]:
-        if places.interval is not None:
-            alike = f"because {self._drawn} of one {self._place} are alike"
-            return places.interval, f"interval over {places.clusters:,} {self._place}s, {alike}"
-        by_session = clustered_columns(self._sessions, ks, self._ns)
-        if by_session.interval is not None:
-            return by_session.interval, _few_places(places.clusters, self._drawn, self._place)
-        few = share_interval(list(zip(ks, self._ns, strict=True)))
-        return few, f"this figure is from fewer than {FEWEST_CLUSTERS} {self._drawn}" if places.clusters else ""
+
+def _clustered(  # noqa: PLR0913  (what a share is made of)
+    k: float,
+    n: float,
+    clusters: Counter[tuple[float, float]],
+    by_session: Callable[[], Interval | None],
+    few: Callable[[], Interval | None],
+    known_places: int,
+    drawn: str = "sessions",
+    place: str = "project",
+    counted: Any = None,
+) -> ClusteredShare:
+    """Return the share of k in n. `clusters`: how many places have each k and n; `by_session`: the interval over
+    sessions, where places are too few; `few`: that over the parts, where these are few, too."""
+    by_place = clustered_kinds(clusters)
+    interval = by_place.interval
+    if interval is not None:
+        note = f"interval over {by_place.clusters:,} {place}s, because {drawn} of one {place} are alike"
+    elif (interval := by_session()) is not None:
+        note = _few_places(by_place.clusters, drawn, place)
+    else:
+        interval = few()
+        note = f"this figure is from fewer than {FEWEST_CLUSTERS} {drawn}" if by_place.clusters else ""
+    share = ClusteredShare(
+        value=k / n if n else None,
+        n=n,
+        k=k,
+        interval=interval,
+        note=note,
+        places=by_place,
+        known_places=known_places,
+        counted=counted,
+        is_sum=drawn == "sessions" and counted is not None,
+    )
+    # The remark is on the total that the figure tells, which one place can rule where it has few observations.
+    of_total = max(clusters)[0] / k if k and known_places else 0.0
+    if of_total > DOMINANT:
+        largest = f"makes up {of_total:.0%} of this figure"
+    else:
+        largest = f"holds {by_place.largest:.0%} of the data" if share.dominated else ""
+    more = f"; one {place} {largest}" if largest and known_places > 1 else ""
+    return replace(share, note=f"{note}{more}")
+
+
+Kinds = Mapping[tuple[str | None, float, float], int]
+"""How many sessions of a place have k and n. Where nobody knows its place, a session is a place of its own."""
+
+
+def share_of_kinds(kinds: Kinds) -> ClusteredShare:
+    """Return the share of sum(k) in sum(n) over sessions, without evidence."""
+    of_k: defaultdict[str, float] = defaultdict(float)
+    of_n: defaultdict[str, float] = defaultdict(float)
+    clusters: Counter[tuple[float, float]] = Counter()
+    sessions: Counter[tuple[float, float]] = Counter()
+    for (place, k, n), of in kinds.items():
+        sessions[k, n] += of
+        if place is None:
+            clusters[k, n] += of
+        else:
+            of_k[place] += of * k
+            of_n[place] += of * n
+    clusters.update(zip(of_k.values(), of_n.values(), strict=True))
+    return _clustered(
+        sum(of * k for (k, _), of in sessions.items()),
+        sum(of * n for (_, n), of in sessions.items()),
+        clusters,
+        lambda: clustered_kinds(sessions).interval,
+        lambda: share_interval(sessions),
+        sum(n > 0 for n in of_n.values()),
+    )
 
 
 def clustered_share(

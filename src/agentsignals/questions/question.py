@@ -26,6 +26,7 @@ from agentsignals.questions.sql import declared
 from agentsignals.stats.intervals import Interval
 
 Row = dict[str, Any]
+_Made = TypeVar("_Made")
 Kind = Literal[
     "text", "count", "tokens", "number", "share", "usd", "bytes", "seconds", "date", "session", "code", "figure"
 ]
@@ -155,16 +156,28 @@ class Outcome(Struct, frozen=True):
 
 
 class Rows:
-    """Rows of a large answer, each made a dictionary when it is read: dictionaries take four times the memory."""
+    """Rows of a large answer, by column. A row is made a dictionary, of four times the memory, when it is read."""
 
-    def __init__(self, names: Sequence[str], values: Sequence[tuple[Any, ...]]) -> None:
-        self._names, self._values = names, values
+    def __init__(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
+        self._columns = dict(zip(names, columns, strict=True))
+        self._derived: dict[Callable[[Rows], Any], Any] = {}
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(next(iter(self._columns.values()), ()))
 
     def __iter__(self) -> Iterator[Row]:
-        return map(dict, map(zip, repeat(self._names), self._values))
+        return map(dict, map(zip, repeat(tuple(self._columns)), zip(*self._columns.values(), strict=True)))
+
+    def columns(self, *names: str) -> list[Sequence[Any]]:
+        """Return these columns."""
+        return [self._columns[name] for name in names]
+
+    def derived(self, make: Callable[[Rows], _Made]) -> _Made:
+        """Return what `make` makes of the rows: made once, whichever questions want it."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        made: _Made = self._derived[make]
+        return made
 
 
 class Inputs(Struct, frozen=True, kw_only=True):
@@ -181,8 +194,8 @@ class Inputs(Struct, frozen=True, kw_only=True):
     """Context of the rows, if the store holds several; commands then name it."""
     labeller: str = ""
     """Labeller asked for; empty for the one with most labels."""
-    many: Mapping[str, Iterable[Row]] = field(default_factory=dict)
-    """Rows of the queries in `Question.sliced`; may be read several times."""
+    many: Mapping[str, Rows] = field(default_factory=dict)
+    """Rows of the queries in `Question.sliced` and `Question.large`."""
     unjudged: Mapping[str, str] = field(default_factory=dict)
     """By signal, the share that rules made for English did not judge, as a note (`sql.ENGLISH_ONLY`)."""
     paid: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -229,8 +242,10 @@ class Question(Struct, frozen=True, kw_only=True):
     """Pass the cost by cause, read once for all questions: `Inputs.paid`."""
     sliced: frozenset[str] = frozenset()
     """Queries whose rows each depend on one session, which they name `session_id`. In a large store they run over a few
-    shards at a time, and the rows of a large shard are kept; they come as `Inputs.many`, ordered by their first two
-    columns. Their table `sessions` has no column `place`."""
+    shards at a time, and the rows of a large shard are kept; they come as `Inputs.many`, in any order. Their table
+    `sessions` has no column `place`."""
+    large: frozenset[str] = frozenset()
+    """Other queries with a row a session or more, which come as `Inputs.many`, too."""
     why_none: Callable[[Inputs], str] | None = None
     """Return why there was nothing to answer."""
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import compress
+from itertools import chain
 from math import ceil, erfc, fsum, sqrt
 from typing import Any, NamedTuple
 
@@ -23,9 +23,9 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from agentsignals.questions.charts import buckets_of, start_of
-from agentsignals.questions.estimates import ClusteredShare, clustered_share, ruled, top_sessions
-from agentsignals.questions.question import Inputs, Part, Question, Row, cut, formatted, interval, times
-from agentsignals.questions.sql import PLACE, place_by_session, read_queries
+from agentsignals.questions.estimates import ClusteredShare, ruled, share_of_kinds, top_sessions
+from agentsignals.questions.question import Inputs, Part, Question, Row, Rows, cut, formatted, interval, times
+from agentsignals.questions.sql import PLACE, read_queries
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, Interval, Z
 from agentsignals.stats.paired import benjamini_hochberg, difference_interval
 
@@ -97,9 +97,20 @@ class Answer(Struct, frozen=True, kw_only=True):
         force_setattr(self, "sureness", self.validity * self.n / (self.n + HALF_SURE))
 
 
-def candidate_answers(question: Question, inputs: Inputs) -> list[Answer]:
+class Candidate(Answer, frozen=True, kw_only=True):
+    """An answer whose evidence is made if it is told."""
+
+    cause: str = ""
+    told: Callable[[], dict[str, Any]]
+    """Return the fields of its evidence: `cause`, `by_session`, and what else only a reader sees."""
+
+
+def candidate_answers(
+    question: Question, inputs: Inputs, is_told: Callable[[Answer], bool] = lambda _: True
+) -> list[Answer]:
     """Return every candidate answer of a question, each with its text and the command that recomputes it. If few
-    sessions make up most of a total, its caveat begins with them and the median session."""
+    sessions make up most of a total, its caveat begins with them and the median session. `is_told`: tells which ones
+    have their evidence made."""
     context = f" --context {inputs.context}" if inputs.context else ""
     seen: Counter[str] = Counter()
     candidates = []
@@ -107,17 +118,21 @@ def candidate_answers(question: Question, inputs: Inputs) -> list[Answer]:
         seen[made.id] += 1
         own = made.id if seen[made.id] == 1 else f"{made.id}-{seen[made.id]}"
         again = f"agentsignals findings{context} {own}"
-        unit, saves = made.unit.removesuffix(MORE), made.saves
+        named: Answer = replace(made, id=own, question=question.question, again=again)
+        if isinstance(named, Candidate):
+            fields = {name: getattr(named, name) for name in Answer.__struct_fields__}
+            named = Answer(**fields | (named.told() if is_told(named) else {}))
+        unit, saves = named.unit.removesuffix(MORE), named.saves
         if saves is None and unit in _SAVED:
-            saves = made.size
-        do = f"{made.do} Could save up to {amount(saves, unit)}." if made.do and saves else made.do
-        named = replace(made, id=own, question=question.question, again=again, do=do, saves=saves)
-        if parts := made.by_session:
+            saves = named.size
+        do = f"{named.do} Could save up to {amount(saves, unit)}." if named.do and saves else named.do
+        named = replace(named, do=do, saves=saves)
+        if (parts := named.by_session) and is_told(named):
             few = ruled(parts.items())
             lead = f"{few.sentence(partial(amount, unit=unit))} " if few else ""
             largest = top_sessions(parts.items())
             of_largest = {session_id: parts[session_id] for session_id in largest}
-            named = replace(named, caveat=f"{lead}{made.caveat}", sessions=largest, by_session=of_largest)
+            named = replace(named, caveat=f"{lead}{named.caveat}", sessions=largest, by_session=of_largest)
         candidates.append(named)
     return candidates
 
@@ -276,15 +291,23 @@ def ranked_answers(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]
     sure = [
         replace(made, q=adjusted.get(made.id, made.q))
         for made in candidates
-        if made.share >= bounds.effect
-        and made.sureness >= bounds.sureness
-        and adjusted.get(made.id, made.q or 0.0) <= bounds.false_discoveries
+        if may_be_told(made, bounds) and adjusted.get(made.id, made.q or 0.0) <= bounds.false_discoveries
     ]
     ranked = sorted(sure, key=lambda made: (made.of_data, not made.do, -made.share * made.sureness, made.id))
     largest: dict[str, Answer] = {}
     for made in ranked:
         largest.setdefault(made.about or made.id, made)
     return list(largest.values())
+
+
+def may_be_told(made: Answer, bounds: Bounds) -> bool:
+    """Return whether an answer is large and sure enough, whatever the other candidates are."""
+    least_q = (made.q if made.p is None else made.p) or 0.0  # adjusted, p is no smaller, but for its last digit
+    return (
+        made.share >= bounds.effect
+        and made.sureness >= bounds.sureness
+        and least_q <= bounds.false_discoveries * (1 + 1e-9)
+    )
 
 
 def share_fields(share: ClusteredShare, much: float) -> dict[str, Any]:
@@ -369,7 +392,43 @@ def safe_excerpt(value: str, most: int = 200) -> str:
 KEYS = {"place": "in {}", "agent": "with {}", "model": "with {}"}
 """Columns that sessions are contrasted by, and how a sentence says it."""
 SESSIONS = f"SELECT session_id, agent, model, {PLACE} FROM sessions ORDER BY session_id"
-"""Query for `contrasts`."""
+"""Query for `cells_of`."""
+
+
+class Cells(NamedTuple):
+    """The sessions by cell: those of one place, agent and model. Contrasts need no more than sums over these."""
+
+    of: dict[str, int]
+    """The number of each session's cell."""
+    facts: list[tuple[str | None, ...]]
+    """By number, the values of `KEYS`."""
+
+    def counted(self, parts: Iterable[Part]) -> Counter[Kind]:
+        """Return how many sessions of a cell have k and n, of those with an n above 0. `parts`: one a session."""
+        of = self.of
+        return Counter([(of[session_id], k, n) for session_id, k, n in parts if n > 0])
+
+    def share(self, counted: Mapping[Kind, int]) -> ClusteredShare:
+        """Return the share of sum(k) in sum(n) over these sessions."""
+        by_place: Counter[tuple[str | None, float, float]] = Counter()
+        for (cell, k, n), sessions in counted.items():
+            by_place[self.facts[cell][0], k, n] += sessions
+        return share_of_kinds(by_place)
+
+    def among(self, parts: Mapping[str, float], cells: Collection[int]) -> dict[str, float]:
+        """Return the parts of the sessions in these cells."""
+        return {session_id: part for session_id, part in parts.items() if self.of[session_id] in cells}
+
+
+Kind = tuple[int, float, float]
+"""A cell with the k and n of a session."""
+
+
+def cells_of(sessions: Rows) -> Cells:
+    """Return the cells of these rows of `SESSIONS`."""
+    ids, *facts = sessions.columns("session_id", *KEYS)
+    numbers = {facts: number for number, facts in enumerate(dict.fromkeys(zip(*facts, strict=True)))}
+    return Cells(dict(zip(ids, map(numbers.__getitem__, zip(*facts, strict=True)), strict=True)), list(numbers))
 
 
 LEAST_PART = 0.1
@@ -392,9 +451,11 @@ class Contrast(NamedTuple):
     """One-sided p value."""
     matched: str
     """Description of the others."""
-    in_group: frozenset[str]
-    """Its sessions."""
-    in_rest: frozenset[str]
+    n: int
+    """Number of its sessions."""
+    in_group: frozenset[int]
+    """Its cells."""
+    in_rest: frozenset[int]
 
     @property
     def where(self) -> str:
@@ -409,54 +470,54 @@ class Contrast(NamedTuple):
             "share": size / whole,
             "interval": self.interval,
             "p": self.p,
-            "n": len(self.in_group),
+            "n": self.n,
         }
 
 
-def contrasts(parts: Iterable[Part], sessions: Sequence[Row], keys: Iterable[str] = tuple(KEYS)) -> list[Contrast]:
+def contrasts(counted: Mapping[Kind, int], cells: Cells, keys: Iterable[str] = tuple(KEYS)) -> list[Contrast]:
     """Return a contrast for every value of these keys with enough sessions on both sides, equal groups once.
 
-    `parts`: k and n of each session. `sessions`: rows of `SESSIONS`.
+    `counted`: as `Cells.counted` has it.
     """
-    by_id = {row["session_id"]: row for row in sessions}
-    counted = [part for part in parts if part[2] > 0]
-    rows = [by_id[session_id] for session_id, _, _ in counted]
-    columns = {key: [row[key] for row in rows] for key in KEYS}
-    places = place_by_session(sessions)
-    whole = sum(n for _, _, n in counted)
+    kinds: defaultdict[int, dict[Kind, int]] = defaultdict(dict)
+    for kind, sessions in counted.items():
+        kinds[kind[0]][kind] = sessions
+    sizes = {cell: (sum(of.values()), sum(n * times for (*_, n), times in of.items())) for cell, of in kinds.items()}
+
+    def size(of: Iterable[int]) -> tuple[int, float]:
+        """Return its sessions, and their observations."""
+        return sum(sizes[cell][0] for cell in of), sum(sizes[cell][1] for cell in of)
+
+    n_sessions, whole = size(kinds)
     made: list[Contrast] = []
-    seen: set[frozenset[str]] = set()
+    seen: set[frozenset[int]] = set()
     for key in keys:
-        groups: dict[str, list[Part]] = {}
-        for known, part in zip(columns[key], counted, strict=True):
-            if known is not None:
-                groups.setdefault(known, []).append(part)
-        for value, group in groups.items():
+        # Others of the same agents if projects are contrasted, else of the same projects; where there are enough.
+        at, other = (list(KEYS).index(name) for name in (key, "agent" if key == "place" else "place"))
+        groups: defaultdict[str | None, set[int]] = defaultdict(set)
+        for cell in kinds:
+            groups[cells.facts[cell][at]].add(cell)
+        for value, group in sorted((value, frozenset(of)) for value, of in groups.items() if value is not None):
+            n, observed = size(group)
             # Others may be fewer than all that are left, and are looked for where these are enough.
-            left = len(counted) - len(group)
-            if min(len(group), left) < FEWEST_CLUSTERS or sum(n for _, _, n in group) < LEAST_PART * whole:
+            if min(n, n_sessions - n) < FEWEST_CLUSTERS or observed < LEAST_PART * whole:
                 continue
-            # Others of the same agents if projects are contrasted, else of the same projects; where there are enough.
-            other = "agent" if key == "place" else "place"
-            pairs = list(zip(columns[key], columns[other], strict=True))
-            values = {beside for this, beside in set(pairs) if this == value}
-            rest = list(compress(counted, [this != value and beside in values for this, beside in pairs]))
+            values = {cells.facts[cell][other] for cell in group}
+            rest = frozenset(cell for cell in kinds.keys() - group if cells.facts[cell][other] in values)
             matched = "your other sessions " + ("with the same agents" if key == "place" else "in the same projects")
-            if len({session_id for session_id, _, _ in rest}) < FEWEST_CLUSTERS:
-                rest = list(compress(counted, [this != value for this in columns[key]]))
+            if size(rest)[0] < FEWEST_CLUSTERS:
+                rest = frozenset(kinds.keys() - group)
                 matched = f"your other sessions (any {'agent' if key == 'place' else 'project'})"
-            in_rest = frozenset([session_id for session_id, _, _ in rest])
-            in_group = frozenset([session_id for session_id, _, _ in group])
-            if len(rest) < FEWEST_CLUSTERS or sum(n for _, _, n in rest) < LEAST_PART * whole or in_group in seen:
+            if size(rest)[0] < FEWEST_CLUSTERS or size(rest)[1] < LEAST_PART * whole or group in seen:
                 continue
-            seen.add(in_group)
-            here, there = clustered_share(group, places), clustered_share(rest, places)
+            seen.add(group)
+            here, there = (cells.share(dict(chain(*(kinds[cell].items() for cell in of)))) for of in (group, rest))
             between = share_difference(here, there)
             if between is None:
                 continue
             gap = float(here.value or 0) - float(there.value or 0)
             excess = gap * here.n / whole
-            made.append(Contrast(key, value, here, there, excess, *between, matched, in_group, in_rest))
+            made.append(Contrast(key, value, here, there, excess, *between, matched, n, group, rest))
     return made
 
 

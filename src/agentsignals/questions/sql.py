@@ -239,7 +239,7 @@ def read_queries(module: str, **fragments: str) -> dict[str, dict[str, str]]:
                     fields["limits"] = (*fields.get("limits", ()), value)
                 case "signals":
                     fields[key] = tuple(value.split())
-                case "sliced":
+                case "sliced" | "large":
                     fields[key] = frozenset(value.split())
                 case "order":
                     fields[key] = int(value)

@@ -382,7 +382,11 @@ def clustered_columns(clusters: Sequence[Hashable], ks: Sequence[float], ns: Seq
 
 def clustered_sums(of_k: Mapping[_Cluster, float], of_n: Mapping[_Cluster, float]) -> Clustered:
     """Like `clustered`, from sums by cluster. `of_k` may lack clusters whose sum is 0."""
-    kinds = Counter(zip(map(of_k.get, of_n, repeat(0.0)), of_n.values(), strict=True))
+    return clustered_kinds(Counter(zip(map(of_k.get, of_n, repeat(0.0)), of_n.values(), strict=True)))
+
+
+def clustered_kinds(kinds: Mapping[tuple[float, float], int]) -> Clustered:
+    """Like `clustered`, from how many clusters have each k and n."""
     sizes: dict[float, int] = {}  # and how many clusters are of each
     for (_, n), times in kinds.items():
         if n > 0:

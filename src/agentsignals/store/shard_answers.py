@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +22,8 @@ from agentsignals.store.disk import code_stamp
 from agentsignals.store.query import NAMES, Connection, column_names, execute_ours, path_list
 
 if TYPE_CHECKING:
+    import duckdb
+
     from agentsignals.store import Store
 
 FOLDER = ".answers"
@@ -38,6 +41,11 @@ class Answer(NamedTuple):
 
     names: list[str]
     columns: list[list[Any]]
+
+    @classmethod
+    def of(cls, asked: duckdb.DuckDBPyConnection) -> Answer:
+        """Return what a query found."""
+        return _by_column(column_names(asked), asked.fetchall())
 
 
 class ShardAnswers:
@@ -82,10 +90,8 @@ class ShardAnswers:
             asked = execute_ours(connection, "SELECT session_id FROM sessions").fetchall()
             self._sessions = {session_id for (session_id,) in asked}
         at, among = answer.names.index("session_id"), self._sessions
-        rows = zip(*answer.columns, strict=True)
-        return _by_column(
-            answer.names, [row for row in rows if row[at] not in gone and (among is None or row[at] in among)]
-        )
+        seen = [s not in gone and (among is None or s in among) for s in answer.columns[at]]
+        return Answer(answer.names, [list(compress(column, seen)) for column in answer.columns])
 
     def _ask(self, missing: list[str], query: str) -> dict[str, Answer | None]:
         """Compute the answers of a query over these shards, and keep them where the folder can be written."""

@@ -9,9 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property, partial
-from itertools import repeat
+from itertools import chain, repeat
 from math import fsum
-from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -31,11 +30,13 @@ from agentsignals.questions.ranking import (
     candidate_answers,
     decode_findings,
     elsewhere,
+    may_be_told,
     ranked_answers,
     too_few_sessions,
 )
 from agentsignals.questions.sql import (
     BILL,
+    BOUND,
     CARRIED,
     CAUSES,
     ENGLISH_ONLY,
@@ -43,7 +44,6 @@ from agentsignals.questions.sql import (
     NAMED,
     PAID,
     PLACED,
-    is_cost_bound,
     place_by_session,
     unjudged,
     with_place,
@@ -62,6 +62,7 @@ from agentsignals.store.query import (
     split_by_rows,
     with_connection,
 )
+from agentsignals.store.shard_answers import Answer as ShardAnswer
 from agentsignals.store.shard_answers import ShardAnswers
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ _LONGEST_ENDING = 12
 _ROWS_A_FETCH = 10_000
 _MOST_IN_A_SLICE = 25_000
 """Tool calls that DuckDB's windows and joins hold at once, some 1 KB each."""
-_FEW_COLUMNS, _MOST_COLUMNS = 5, 9
-"""Of rows that are made once for several questions; for findings, which are few."""
+_FEW_COLUMNS = 5
+"""Of rows that are made once for several questions."""
 _MANY = 30
 """From so many queries on what they ask is held."""
 _SOURCES = "SELECT DISTINCT cost_source FROM steps WHERE cost_source IS NOT NULL ORDER BY 1"
@@ -89,16 +90,22 @@ class _Answer(NamedTuple):
     values: list[tuple[Any, ...]]
     made: list[list[Row]]
     """Rows of few columns, once they were made: many questions want them. Nobody may change them."""
-    most_columns: int = _FEW_COLUMNS
+    by_column: list[Rows]
 
     @property
     def rows(self) -> list[Row]:
         if self.made:
             return self.made[0]
         rows = list(map(dict, map(zip, repeat(self.names), self.values)))
-        if len(self.names) <= self.most_columns:
+        if len(self.names) <= _FEW_COLUMNS:
             self.made.append(rows)
         return rows
+
+    @property
+    def many(self) -> Rows:
+        if not self.by_column:
+            self.by_column.append(Rows(self.names, list(zip(*self.values, strict=True)) or [() for _ in self.names]))
+        return self.by_column[0]
 
 
 class Reader:
@@ -151,6 +158,7 @@ class Reader:
         """Return the rows and facts that a study is given."""
         context = self._of(study)
         many = {name: self._asked(self._by_slices, study.queries[name], context) for name in study.sliced}
+        many |= {name: self._answer(study.queries[name], context).many for name in study.large}
         rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items() if name not in many}
         is_study = isinstance(study, Study)
         if is_study and context not in self._places:
@@ -184,7 +192,7 @@ class Reader:
 
         def take(connection: Connection) -> list[Row]:
             asked = self._execute(sql, connection, dict(values))
-            return _Answer(column_names(asked), asked.fetchall(), []).rows
+            return _Answer(column_names(asked), asked.fetchall(), [], []).rows
 
         return self._connected(take, context)
 
@@ -194,7 +202,9 @@ class Reader:
     def _paid_by_cause(self, context: str) -> dict[str, dict[str, float]]:
         def take(connection: Connection) -> dict[str, dict[str, float]]:
             rows = list(_shared(self._execute(PAID, connection), self._ids))
-            return {cause: {row[0]: row[n] for row in rows if row[n] is not None} for n, cause in enumerate(CAUSES, 1)}
+            sessions, *causes = zip(*rows, strict=True) if rows else repeat((), 1 + len(CAUSES))
+            paid = (zip(sessions, usd, strict=True) for usd in causes)
+            return {cause: {s: usd for s, usd in of if usd is not None} for cause, of in zip(CAUSES, paid, strict=True)}
 
         if context not in self._paid:
             self._paid[context] = self._connected(take, context)
@@ -224,29 +234,23 @@ class Reader:
         asked = self._execute(sql, connection)
         is_kept = self._awaited[sql, context] > 1
         values = list(_shared(asked, self._ids)) if is_kept else asked.fetchall()
-        is_of_findings = is_kept and not self._queries
-        return _Answer(column_names(asked), values, [], _MOST_COLUMNS if is_of_findings else _FEW_COLUMNS)
+        return _Answer(column_names(asked), values, [], [])
 
     def _by_slices(self, sql: str, context: str, connection: Connection) -> Rows:
         if context not in self._shard_answers:
             self._shard_answers[context] = ShardAnswers(self._store, context or None, self._slices_of_all)
         kept = self._shard_answers[context]
-        names: list[str] = []
-        values: list[tuple[Any, ...]] = []
-        for answer in kept.of(sql, connection):
-            names = answer.names
-            columns = (
-                map(self._ids.setdefault, column, column) if name == "session_id" else column
-                for name, column in zip(*answer, strict=True)
-            )
-            values += zip(*columns, strict=True)
+        answers = kept.of(sql, connection)
         small = {Path(file).parent.name for file in connection.files["sessions"]} - set(kept.shards(sql))
-        for part in self._slices_of(connection, small) if small or not names else ():
-            asked = self._execute(sql, part)
-            names = column_names(asked)
-            values += _shared(asked, self._ids)
-        values.sort(key=itemgetter(0, 1))
-        return Rows(names, values)
+        for part in self._slices_of(connection, small) if small or not answers else ():
+            answers.append(ShardAnswer.of(self._execute(sql, part)))
+        names = answers[-1].names
+        columns = [
+            list(chain.from_iterable(column)) for column in zip(*(answer.columns for answer in answers), strict=True)
+        ]
+        at = names.index("session_id")
+        columns[at] = list(map(self._ids.setdefault, columns[at], columns[at]))
+        return Rows(names, columns)
 
     def _slices_of_all(self, shards: Collection[str]) -> list[Connection]:
         """Connections to these shards with the sessions of all contexts."""
@@ -299,6 +303,7 @@ _BILL = Question(
     name="bill",
     question="",
     queries={"bill": BILL},
+    large=frozenset(("bill",)),
     function=lambda _: [],
     context="either",
     needs_charges=True,
@@ -354,7 +359,9 @@ def findings(
         frame = replace(frame, left_out={"all questions": too_few}, elsewhere=elsewhere(contexts, context))
     else:
         reader = reader or Reader(store, [_TOTALS, _BILL, _RESOLVED, *questions().values()], context)
-        candidates, frame = _candidates(store, context, questions(), reader, beside)
+        candidates, frame = _candidates(
+            store, context, questions(), partial(may_be_told, bounds=bounds), reader, beside
+        )
     frame = replace(frame, totals=_TOTALS.function(reader.inputs(_TOTALS)))
     if context == "eval":
         frame = replace(frame, resolved=compare.resolved_groups(reader.inputs(_RESOLVED)))
@@ -391,7 +398,7 @@ def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa
     """A candidate by its id, whether or not it is said, with the SQL that gives its rows: names stand there as they
     are. UsageError where there is none."""
     asked = {name: question for name, question in questions().items() if id.startswith(f"{name.replace('_', '-')}.")}
-    candidates, _ = _candidates(store, context, asked)
+    candidates, _ = _candidates(store, context, asked, lambda made: made.id == id)
     for made in candidates:
         if made.id == id:
             return made
@@ -399,7 +406,7 @@ def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa
     ids = sorted(made.id for made in candidates)
     near = did_you_mean(id, ids or topics)
     if not near:
-        near = did_you_mean(id, [made.id for made in _candidates(store, context, questions())[0]])
+        near = did_you_mean(id, [made.id for made in _candidates(store, context, questions(), lambda _: False)[0]])
     listed = f"Of this topic: {', '.join(ids[:_NEAREST])}." if ids else f"The topics: {', '.join(topics)}."
     raise UsageError(f"There is no finding {id!r}.", f"{near} {listed} `agentsignals findings` lists them.".lstrip())
 
@@ -422,19 +429,21 @@ class _Answers(Struct):
     bill: str = ""
 
 
-def _candidates(
+def _candidates(  # noqa: PLR0913  (each named at the call)
     store: Store,
     context: str | None,
     asked: dict[str, Question],
+    is_told: Callable[[Answer], bool],
     reader: Reader | None = None,
     beside: Beside | None = None,
 ) -> tuple[list[Answer], Findings]:
-    """Return all candidates of these questions, and findings without answers yet."""
+    """Return all candidates of these questions, and findings without answers yet. `is_told`: as `candidate_answers` has
+    it."""
     reader = reader or Reader(store, [_BILL, *asked.values()], context)
     asked = {name: question for name, question in asked.items() if question.context in (reader.context, "either")}
-    costs_of = partial(_answers, reader, asked, of_costs=True)
+    costs_of = partial(_answers, reader, asked, is_told, of_costs=True)
     answer = beside(costs_of) if beside else costs_of
-    others = _answers(reader, asked, of_costs=False)
+    others = _answers(reader, asked, is_told, of_costs=False)
     costs = answer()
     made = costs.candidates | others.candidates
     contexts = store.contexts()
@@ -451,7 +460,7 @@ def _candidates(
     return [candidate for name in asked for candidate in made[name]], frame
 
 
-def _answers(reader: Reader, asked: dict[str, Question], of_costs: bool) -> _Answers:
+def _answers(reader: Reader, asked: dict[str, Question], is_told: Callable[[Answer], bool], of_costs: bool) -> _Answers:
     """Answer the questions about costs, and describe the bill; or answer the others."""
     made = _Answers()
     for name, question in asked.items():
@@ -460,7 +469,7 @@ def _answers(reader: Reader, asked: dict[str, Question], of_costs: bool) -> _Ans
         inputs, place = reader.inputs(question), FINDINGS.places[question.name]
         made.candidates[name] = []
         try:
-            made.candidates[name] = candidate_answers(question, inputs)
+            made.candidates[name] = candidate_answers(question, inputs, is_told)
         except Exception as problem:
             if not place.distribution:  # our own: a defect
                 raise
@@ -469,13 +478,14 @@ def _answers(reader: Reader, asked: dict[str, Question], of_costs: bool) -> _Ans
             made.left_out[name] = FINDINGS.broken[question.name]
     if of_costs:
         of_bill = reader.inputs(_BILL)
-        made.bill = _bill(of_bill.rows["bill"], of_bill.paid)
+        made.bill = _bill(of_bill.many["bill"], of_bill.paid)
     return made
 
 
-def _bill(bill: list[Row], paid: Mapping[str, Mapping[str, float]]) -> str:
+def _bill(bill: Rows, paid: Mapping[str, Mapping[str, float]]) -> str:
     """Describe the sessions' cost and its largest causes."""
-    total = fsum(row["cost_usd"] for row in bill)
+    sessions, costs, *bounds = bill.columns("session_id", "cost_usd", BOUND, "unpriced")
+    total = fsum(costs)
     if not total:
         return ""
     causes: dict[str, float] = {}
@@ -486,7 +496,7 @@ def _bill(bill: list[Row], paid: Mapping[str, Mapping[str, float]]) -> str:
     parts = [f"{formatted(usd / total, 'share')} {words}" for words, usd in order[:_LARGEST]]
     if rest := fsum(usd for _, usd in order[_LARGEST:]) / total:
         parts.append(f"{formatted(rest, 'share')} other")
-    at_least = "at least " if any(map(is_cost_bound, bill)) else ""
-    few = ruled((row["session_id"], row["cost_usd"]) for row in bill)
+    at_least = "at least " if any(bound is not None for bound in chain(*bounds)) else ""
+    few = ruled(zip(sessions, costs, strict=True))
     lead = f"{few.sentence(partial(formatted, kind='usd'))} " if few and len(bill) > 1 else ""
     return f"{lead}{at_least}{formatted(total, 'usd')} over {len(bill):,} sessions: {', '.join(parts)}"

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from heapq import nsmallest
-from itertools import repeat
+from itertools import chain, repeat
 from math import ceil, fsum
 from operator import itemgetter
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentsignals.model import prices
-from agentsignals.questions.estimates import RULED, listing
+from agentsignals.questions.estimates import RULED, TOP_SESSIONS, listing, tally
 from agentsignals.questions.question import Inputs, Question, Row, formatted
 from agentsignals.questions.ranking import (
     SESSIONS,
     Answer,
+    Candidate,
+    Contrast,
+    cells_of,
     contrasts,
     finding_id,
     safe_excerpt,
@@ -34,7 +38,6 @@ from agentsignals.questions.sql import (
     LOST,
     REPEATS,
     declared,
-    is_cost_bound,
     read_queries,
 )
 from agentsignals.views.usage import LEAST_LOST, LONG_LIFETIME_S
@@ -42,7 +45,11 @@ from agentsignals.views.usage import LEAST_LOST, LONG_LIFETIME_S
 LEAST_PART = 0.05
 """Share of its session's result cost from which a result is large; smaller ones are filtered in SQL."""
 _SQL = read_queries(
-    __file__, least_part=str(LEAST_PART), is_subagents=IS_SUBAGENTS, long_lifetime_s=str(LONG_LIFETIME_S)
+    __file__,
+    least_part=str(LEAST_PART),
+    is_subagents=IS_SUBAGENTS,
+    long_lifetime_s=str(LONG_LIFETIME_S),
+    top_sessions=str(TOP_SESSIONS),
 )
 
 COSTLIEST_SHARE, CONCENTRATED, FEWEST_SESSIONS = 0.05, 0.5, 20
@@ -51,24 +58,28 @@ deviation of 1 the dearest twentieth makes a quarter, with 1.5 half."""
 
 
 def few_sessions(inputs: Inputs) -> list[Answer]:
-    dearest = sorted(inputs.rows["sessions"], key=itemgetter("cost_usd"), reverse=True)  # equal ones by id, as asked
-    total = fsum(row["cost_usd"] for row in dearest)
+    bill = zip(*inputs.many["sessions"].columns("session_id", "cost_usd"), strict=True)
+    dearest: list[tuple[str, float]] = sorted(bill, key=itemgetter(1), reverse=True)  # equal ones by id, as asked
+    total = fsum([usd for _, usd in dearest])
     if len(dearest) < FEWEST_SESSIONS or not total:
         return []
     few = dearest[: ceil(COSTLIEST_SHARE * len(dearest))]
-    size = fsum(row["cost_usd"] for row in few)
+    size = fsum([usd for _, usd in few])
     share = size / total
     of = f"{len(few):,} of {len(dearest):,} sessions"
     rest = (total - size) / (len(dearest) - len(few))
-    first = few[0]["cost_usd"]
+    first_name, first = few[0]
     alone = f"One of them cost {formatted(first, 'usd')}. " if len(few) > 1 and first > RULED * size else ""
-    first_name = few[0]["session_id"][:8]
-    asked = (
-        "SELECT session_id, min(seq) AS seq, any_value(cost_usd) AS cost_usd FROM events"
-        f" JOIN sessions USING (session_id) WHERE {sessions_sql(row['session_id'] for row in few)} GROUP BY session_id"
-    )
+
+    def told() -> dict[str, Any]:
+        asked = (
+            "SELECT session_id, min(seq) AS seq, any_value(cost_usd) AS cost_usd FROM events"
+            f" JOIN sessions USING (session_id) WHERE {sessions_sql(name for name, _ in few)} GROUP BY session_id"
+        )
+        return {"cause": with_source_lines(asked, "cost_usd"), "by_session": dict(dearest)}
+
     return [
-        Answer(
+        Candidate(
             id="few-sessions.cost",
             sentence=f"{of} cost {formatted(size, 'usd')} of {formatted(total, 'usd')} ({formatted(share, 'share')}).",
             details=f"{alone}The other sessions average {formatted(rest, 'usd')}.",
@@ -76,12 +87,12 @@ def few_sessions(inputs: Inputs) -> list[Answer]:
             unit="USD",
             share=share if share >= CONCENTRATED else 0.0,
             n=len(dearest),
-            cause=with_source_lines(asked, "cost_usd"),
             part="cost_usd",
             saves=size - rest * len(few),
-            do=f"Review these sessions first{f': `agentsignals show {first_name}`' if first_name.isalnum() else '.'}",
+            do="Review these sessions first"
+            + (f": `agentsignals show {first_name[:8]}`" if first_name[:8].isalnum() else "."),
             caveat="An exact count. A long session may have done the work of many.",
-            by_session={row["session_id"]: row["cost_usd"] for row in dearest},
+            told=told,
         )
     ]
 
@@ -96,48 +107,62 @@ APART = 1.5
 
 
 def expensive_projects(inputs: Inputs) -> list[Answer]:
-    cost = {row["session_id"]: row["cost_usd"] for row in inputs.rows["bill"]}
+    cost: dict[str, float] = dict(zip(*inputs.many["bill"].columns("session_id", "cost_usd"), strict=True))
     if not cost:
         return []
+    cells = inputs.many["sessions"].derived(cells_of)
     # Whether a session costs more than the middle one: a few that go on without end decide nothing.
-    middle = median(cost.values())
-    parts = [(session_id, float(usd > middle), 1.0) for session_id, usd in cost.items()]
-    made = []
-    for contrast in contrasts(parts, inputs.rows["sessions"], ("place",)):
-        sides, n = (contrast.in_group, contrast.in_rest), len(contrast.in_group)
-        here, there = (fsum(cost[s] for s in side) / len(side) for side in sides)
-        size = (here - there) * n
+    middle, total = median(cost.values()), fsum(cost.values())
+    by_cell: defaultdict[int, list[float]] = defaultdict(list)
+    for session_id, usd in cost.items():
+        by_cell[cells.of[session_id]].append(usd)
+
+    def mean(of: Iterable[int]) -> float:
+        every = list(chain.from_iterable(by_cell[cell] for cell in of))
+        return fsum(every) / len(every)
+
+    def told(contrast: Contrast, there: float, size: float) -> dict[str, Any]:
+        sides = [cells.among(cost, of) for of in (contrast.in_group, contrast.in_rest)]
         # The cause of which a session here pays most more than one elsewhere.
         more: defaultdict[str, float] = defaultdict(float)
         for cause, usd in inputs.paid.items():
-            mean, rest = (fsum(map(usd.get, side, repeat(0.0))) / len(side) for side in sides)
-            if mean or rest:
-                more["re-sent context" if cause in CARRIED else CAUSES[cause]] += mean - rest
+            here, rest = (fsum(map(usd.get, side, repeat(0.0))) / len(side) for side in sides)
+            if here or rest:
+                more["re-sent context" if cause in CARRIED else CAUSES[cause]] += here - rest
         most = max(more, key=lambda words: (more[words], words), default="")
         asked = (
             f"SELECT session_id, min(seq) AS seq, any_value(cost_usd) - {there!r} AS more_usd FROM events"
-            f" JOIN sessions USING (session_id) WHERE {sessions_sql(contrast.in_group)} GROUP BY session_id"
+            f" JOIN sessions USING (session_id) WHERE {sessions_sql(sides[0])} GROUP BY session_id"
         )
+        return {
+            "details": f"That is {formatted(size, 'usd')} more over {contrast.n:,}"
+            f" sessions{f', mostly for {most}' if most else ''}.",
+            "cause": with_source_lines(asked, "more_usd"),
+            "by_session": sides[0],
+        }
+
+    made: list[Answer] = []
+    parts = ((session_id, float(usd > middle), 1.0) for session_id, usd in cost.items())
+    for contrast in contrasts(cells.counted(parts), cells, ("place",)):
+        here, there = mean(contrast.in_group), mean(contrast.in_rest)
+        size = (here - there) * contrast.n
         made.append(
-            Answer(
+            Candidate(
                 id=finding_id("expensive-projects", contrast.value),
                 sentence=f"A session {contrast.where} costs {formatted(here, 'usd')} on average, compared with"
                 f" {formatted(there, 'usd')} in {contrast.matched}.",
-                details=f"That is {formatted(size, 'usd')} more over {n:,}"
-                f" sessions{f', mostly for {most}' if most else ''}.",
                 size=size,
                 unit="USD",
-                share=size / fsum(cost.values()) if here > 0 and here >= APART * there else 0.0,
+                share=size / total if here > 0 and here >= APART * there else 0.0,
                 interval=contrast.interval,
                 p=contrast.p,
-                n=n,
-                cause=with_source_lines(asked, "more_usd"),
+                n=contrast.n,
                 part="more_usd",
                 do=f"Run `agentsignals report --study cost_causes -o r.html` to see the causes {contrast.where}.",
                 saves=size,
                 caveat="An association, not a cause: the tasks may just be larger. The interval is for the share of"
                 f" sessions that cost more than the median session; {contrast.group.note}.",
-                by_session={s: cost[s] for s in contrast.in_group},
+                told=partial(told, contrast, there, size),
             )
         )
     return made
@@ -295,17 +320,18 @@ _OF_RESULTS = "How much of the re-sent context is tool results is estimated from
 
 
 def money(inputs: Inputs) -> list[Answer]:
-    bill = inputs.rows["bill"]
-    total = fsum(row["cost_usd"] for row in bill)
+    bill = inputs.many["bill"]
+    costs, *bounds = bill.columns("cost_usd", BOUND, "unpriced")
+    total = fsum(costs)
     if not total:
         return []
     lost: defaultdict[str, list[Row]] = defaultdict(list)
     for row in inputs.rows["losses"]:
         lost[row["cause"]].append(row)
     # What was sent is logged whole, the output of some sessions is not: of the whole bill this were a smaller share.
-    is_bound = any(map(is_cost_bound, bill))
+    is_bound = any(bound is not None for bound in chain(*bounds))
     of = "of the known cost" if is_bound else "of the cost"
-    made = []
+    made: list[Answer] = []
     for cause in _CAUSES:
         usd = inputs.paid[cause.name]
         size, paying = fsum(usd.values()), sum(part >= CENT for part in usd.values())
@@ -317,7 +343,7 @@ def money(inputs: Inputs) -> list[Answer]:
             weight = "result_tokens" if cause.name == "carried_results" else "1"
             evidence = _split_by_row(cause.name, _SQL["money_rows"][cause.name], weight)
         made.append(
-            Answer(
+            Candidate(
                 id=f"money.{cause.name.replace('_', '-')}",
                 sentence=f"{formatted(size, 'usd')} ({formatted(share, 'share')} {of})"
                 f" {cause.words}, in {paying:,} of {len(bill):,} sessions.",
@@ -331,7 +357,7 @@ def money(inputs: Inputs) -> list[Answer]:
                 do=f"{advice.do}." if advice.do else "",
                 saves=advice.saves_usd,
                 caveat=_OF_RESULTS if cause.name == "carried_results" else _BY_CALLS,
-                by_session=dict(usd),
+                told=partial(dict, by_session=usd),
             )
         )
     return made
@@ -349,40 +375,39 @@ BESIDE = 0.1
 
 
 def large_results(inputs: Inputs) -> list[Answer]:
-    rows, bill = inputs.many["results"], inputs.rows["bill"]
-    results = sum({row["session_id"]: row["results"] for row in rows}.values())
-    if not bill or results < FEWEST_RESULTS:
+    (costs,), rows = inputs.many["bill"].columns("cost_usd"), inputs.many["results"]
+    results = sum(dict(zip(*rows.columns("session_id", "results"), strict=True)).values())
+    if not costs or results < FEWEST_RESULTS:
         return []
     usd = inputs.paid["carried_results"]
-    priced = ((row["part"] * usd.get(row["session_id"], 0.0), row) for row in rows if row["part"] is not None)
-
-    def order(priced: tuple[float, Row]) -> tuple[float, str, int]:
-        return -priced[0], priced[1]["session_id"], priced[1]["seq"]
-
-    dear = nsmallest(min(MOST_RESULTS, ceil(LARGEST_SHARE * results)), priced, key=order)
+    every = zip(*rows.columns("part", "session_id", "seq", "name", "tokens", "times"), strict=True)
+    priced = ((part * usd.get(named[0], 0.0), *named) for part, *named in every if part is not None)
+    dear = nsmallest(
+        min(MOST_RESULTS, ceil(LARGEST_SHARE * results)), priced, key=lambda each: (-each[0], each[1], each[2])
+    )
     few = [each for each in dear if each[0] >= BESIDE * dear[0][0]]
     if not few:
         return []
-    size, total, largest = fsum(usd for usd, _ in few), fsum(row["cost_usd"] for row in bill), few[0][1]
-    chosen = ", ".join(f"({sql_text(row['session_id'])}, {row['seq']}, {usd!r}::DOUBLE)" for usd, row in few)
+    size, total, (*_, name, tokens, times) = fsum(each[0] for each in few), fsum(costs), few[0]
+    chosen = ", ".join(f"({sql_text(session_id)}, {seq}, {usd!r}::DOUBLE)" for usd, session_id, seq, *_ in few)
     asked = (
         "SELECT session_id, seq, name, path, command, result_tokens, cost_usd FROM tool_calls"
         f" JOIN (VALUES {chosen}) AS chosen (session_id, seq, cost_usd) USING (session_id, seq)"
     )
     by_session: defaultdict[str, float] = defaultdict(float)
-    for part, row in few:
-        by_session[row["session_id"]] += part
+    for part, session_id, *_ in few:
+        by_session[session_id] += part
     return [
         Answer(
             id="large-results.carried",
             sentence=f"{len(few):,} of {results:,} tool results cost {formatted(size, 'usd')}"
             f" ({formatted(size / total, 'share')} of the cost), because later calls re-sent them.",
-            details=f"The most expensive (tool: {safe_name(largest['name'])}) has about {largest['tokens']:,} tokens"
-            f" and was sent {largest['times']:,} times.",
+            details=f"The most expensive (tool: {safe_name(name)}) has about {tokens:,} tokens"
+            f" and was sent {times:,} times.",
             size=size,
             unit="USD",
             share=size / total,
-            n=len(bill),
+            n=len(costs),
             cause=with_source_lines(asked, "cost_usd"),
             part="cost_usd",
             do="Let commands print less (head, grep, line ranges) or write to a file. Start a new session once a long"
@@ -418,20 +443,15 @@ _BY_ARGUMENTS = (
 
 
 def repeated_work(inputs: Inputs) -> list[Answer]:
-    bill = inputs.rows["bill"]
-    total = fsum(row["cost_usd"] for row in bill)
+    bill = inputs.many["bill"]
+    cost: dict[str, float] = dict(zip(*bill.columns("session_id", "cost_usd"), strict=True))
+    total = fsum(cost.values())
     if not total:
         return []
-
-    def most(calls: list[Row]) -> str:
-        paths = Counter(row["path"] or row["name"] for row in calls)
-        often = f", most often {safe_name(paths.most_common(1)[0][0])}" if paths else ""
-        return f"{_times(len(calls))}{often}"
-
-    made = []
+    cells = inputs.many["sessions"].derived(cells_of)
+    made: list[Answer] = []
     for kind, (words, do) in _KINDS.items():
         usd = inputs.paid[kind]
-        parts = [(row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill]
         calls = [row for row in inputs.rows["repeats"] if row["kind"] == kind and row["session_id"] in usd]
         size = fsum(usd.values())
         asked = f"SELECT session_id, seq, name, path, result_tokens FROM repeated_calls WHERE kind = {sql_text(kind)}"
@@ -440,7 +460,7 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
                 id=f"repeated-work.{kind}",
                 about=f"repeated-work.{kind}",
                 sentence=f"At least {formatted(size, 'usd')} ({formatted(size / total, 'share')} of the cost)"
-                f" was spent {words}: {most(calls)}.",
+                f" was spent {words}: {_most(calls)}.",
                 size=size,
                 unit="USD",
                 share=size / total,
@@ -454,9 +474,10 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
                 by_session=dict(usd),
             )
         )
-        for contrast in contrasts(parts, inputs.rows["sessions"], ("agent",)):
-            here = most([row for row in calls if row["session_id"] in contrast.in_group])
-            usd_here = {session_id: part for session_id, part in usd.items() if session_id in contrast.in_group}
+        parts = ((session_id, usd.get(session_id, 0.0), whole) for session_id, whole in cost.items())
+        for contrast in contrasts(cells.counted(parts), cells, ("agent",)):
+            here = cells.among(usd, contrast.in_group)
+            often = _most([row for row in calls if row["session_id"] in here])
             made.append(
                 Answer(
                     id=finding_id(f"repeated-work.{kind}.{contrast.key}", contrast.value),
@@ -464,18 +485,24 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
                     sentence=f"At least {formatted(contrast.group.value, 'share')} of the cost {contrast.where} was"
                     " spent"
                     f" {words}, compared with {formatted(contrast.rest.value, 'share')} in {contrast.matched}.",
-                    details=f"That is {formatted(contrast.excess * total, 'usd')} more: {here}.",
+                    details=f"That is {formatted(contrast.excess * total, 'usd')} more: {often}.",
                     **contrast.more(total, "USD", total),
-                    cause=_split_by_row(kind, f"{asked} AND {sessions_sql(contrast.in_group)}", "result_tokens"),
+                    cause=_split_by_row(kind, f"{asked} AND {sessions_sql(here)}", "result_tokens"),
                     part="cost_usd",
                     do=f"{do}.",
-                    saves=fsum(usd_here.values()),
+                    saves=fsum(here.values()),
                     caveat=f"An association, not a cause. {_BY_ARGUMENTS}; {contrast.group.note}.",
                     at_least=True,
-                    by_session=usd_here,
+                    by_session=here,
                 )
             )
     return made
+
+
+def _most(calls: list[Row]) -> str:
+    paths = Counter(row["path"] or row["name"] for row in calls)
+    often = f", most often {safe_name(paths.most_common(1)[0][0])}" if paths else ""
+    return f"{_times(len(calls))}{often}"
 
 
 REPEATED_WORK_FINDING = Question(
@@ -490,19 +517,19 @@ _CAVEAT = "An exact count, not an estimate."
 
 
 def data_quality(inputs: Inputs) -> list[Answer]:
-    sessions = inputs.rows["sessions"]
-    if not sessions:
+    alike = inputs.rows["sessions"]
+    n = sum(row["n"] for row in alike)
+    if not n:
         return []
 
     def listed(rows: list[Row], column: str = "agent") -> str:
-        return safe_excerpt(listing(Counter(row[column] or "unnamed" for row in rows)))
+        return safe_excerpt(listing(tally([{**row, column: row[column] or "unnamed"} for row in rows], column)))
 
-    n = len(sessions)
-    unpriced = [row for row in sessions if row["cost_usd"] is None]
+    unpriced = [row for row in alike if row["is_unpriced"]]
     silent, unlisted = ([row for row in unpriced if row["has_tokens"] is has_tokens] for has_tokens in (False, True))
     why = [f"the log does not state all tokens ({listed(silent)})"] if silent else []
     why += [f"no price of the model is known ({listed(unlisted, 'model')})"] if unlisted else []
-    low = [row for row in sessions if row[BOUND] is not None]
+    low = [row for row in alike if row["is_bound"]]
     answers = []
     for name, affected, words, do in (
         (
@@ -520,7 +547,7 @@ def data_quality(inputs: Inputs) -> list[Answer]:
             "The real output tokens and cost of these agents are higher than shown.",
         ),
     ):
-        k = len(affected)
+        k = sum(row["n"] for row in affected)
         answers.append(
             Answer(
                 id=f"data-quality.{name}",
@@ -533,7 +560,7 @@ def data_quality(inputs: Inputs) -> list[Answer]:
                 do=do,
                 caveat=_CAVEAT,
                 of_data=True,
-                sessions=tuple(row["session_id"] for row in affected[:5]),
+                sessions=tuple(sorted(chain.from_iterable(row["first"] for row in affected))[:TOP_SESSIONS]),
             )
         )
     records, skipped = (sum(row[column] for row in inputs.rows["artifacts"]) for column in ("records", "skipped"))

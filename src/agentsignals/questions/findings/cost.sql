@@ -49,9 +49,10 @@ SELECT session_id, seq, turn FROM events WHERE kind = 'compaction'
 SELECT session_id, seq, name, path, result_tokens FROM tool_calls WHERE result_tokens > 0
 
 -- name: data_quality.sessions
-SELECT session_id, agent, model, cost_usd, visible_output_tokens,
-  input_tokens IS NOT NULL AND output_tokens IS NOT NULL AS has_tokens
-FROM sessions ORDER BY session_id
+-- How many sessions are alike in it, with the ids of the first ones.
+SELECT agent, model, cost_usd IS NULL AS is_unpriced, visible_output_tokens IS NOT NULL AS is_bound,
+  input_tokens IS NOT NULL AND output_tokens IS NOT NULL AS has_tokens, count(*) AS n, min(session_id, {top_sessions}) AS first
+FROM sessions GROUP BY ALL ORDER BY ALL
 
 -- name: data_quality.artifacts
 SELECT sum(records) AS records, sum(skipped) AS skipped
@@ -73,22 +74,27 @@ SELECT path, skipped, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY 
 
 -- asked: few_sessions
 -- question: Do a few sessions make up most of the cost?
+-- large: sessions
 
 -- asked: expensive_projects
 -- question: In which projects does a session cost more?
+-- large: bill sessions
 -- needs_charges: yes
 
 -- asked: money
 -- question: Where did the money go?
+-- large: bill
 -- needs_charges: yes
 
 -- asked: large_results
 -- question: Where did the money go?
+-- large: bill
 -- sliced: results
 -- needs_charges: yes
 
 -- asked: repeated_work
 -- question: Which work is done, and paid for, more than once?
+-- large: bill sessions
 -- needs_charges: yes
 
 -- asked: data_quality

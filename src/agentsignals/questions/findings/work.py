@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from itertools import groupby
+from functools import partial
 from math import exp, fsum, lgamma, log, log1p
-from operator import itemgetter
 from statistics import median
+from typing import Any
 
-from agentsignals.questions.estimates import by, clustered_share, n_sessions, ranked, tally
-from agentsignals.questions.question import Inputs, Part, Question, Row, formatted
+from agentsignals.questions.estimates import ranked, tally
+from agentsignals.questions.question import Inputs, Question, Rows, formatted
 from agentsignals.questions.ranking import (
     LEAST_PART,
     SESSIONS,
     Answer,
+    Candidate,
+    Cells,
+    Contrast,
+    Kind,
+    cells_of,
     contrasts,
     finding_id,
     p_above,
@@ -33,7 +38,6 @@ from agentsignals.questions.sql import (
     OBJECTIONS,
     PROGRAM,
     declared,
-    place_by_session,
     read_queries,
 )
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, wilson
@@ -50,15 +54,15 @@ _SQL = read_queries(__file__, program=PROGRAM, tool=_TOOL, longest=longest_sql()
 _NO_CAUSE = "An association, not a cause."
 
 
+def _cells(inputs: Inputs) -> Cells:
+    return inputs.many["sessions"].derived(cells_of)
+
+
 def loops(inputs: Inputs) -> list[Answer]:
-    calls: dict[str, int] = {row["session_id"]: row["n"] for row in inputs.many["calls"]}
-    wasted: Counter[str] = Counter()
-    longest = 0
-    for row in inputs.many["runs"]:
-        wasted[row["session_id"]] += 1
-        longest = max(longest, row["equal_calls"])
-    parts = ((session_id, wasted.get(session_id, 0), n) for session_id, n in calls.items())
-    share = clustered_share(parts, place_by_session(inputs.rows["sessions"]))
+    cells, (sessions, ns) = _cells(inputs), inputs.many["calls"].columns("session_id", "n")
+    looping, equal = inputs.many["runs"].columns("session_id", "equal_calls")
+    wasted, longest = Counter(looping), max(equal, default=0)
+    share = cells.share(cells.counted(zip(sessions, map(wasted.__getitem__, sessions), ns, strict=True)))
     if not share.n:
         return []
     n = wasted.total()
@@ -68,12 +72,12 @@ def loops(inputs: Inputs) -> list[Answer]:
             sentence=f"{n:,} of {share.n:,.0f} calls ({formatted(share.value, 'share')}) were loops: the same failing"
             " call"
             f" {FEWEST_EQUAL} or more times with nothing changed.",
-            details=f"Loops in {len(wasted):,} of {len(calls):,} sessions; the longest has {longest:,} calls.",
+            details=f"Loops in {len(wasted):,} of {len(ns):,} sessions; the longest has {longest:,} calls.",
             size=n,
             unit="calls",
             share=float(share.value or 0.0),
             interval=share.interval,
-            n=len(calls),
+            n=len(ns),
             cause=with_source_lines(EQUAL_FAILURES),
             do="Interrupt the agent at the third identical failure. Write into its instructions what to do then.",
             caveat="An exact count. Other calls may come in between. Changes other than the agent's edits, such as a"
@@ -105,99 +109,111 @@ _CLASS_NAMES = {
 
 
 def failures(inputs: Inputs) -> list[Answer]:
-    sessions, calls = inputs.rows["sessions"], inputs.many["calls"]
-    places = place_by_session(sessions)
-    by_use = [(row["tool"] in _CHECKS, row["session_id"], row["failed"], row["n"]) for row in calls]
-    whole = max(1, sum(failed for _, _, failed, _ in by_use))
-    measure = _summed((session_id, k, n) for is_check, session_id, k, n in by_use if not is_check)
-    made = []
-    for tool, of_tool in groupby(calls, itemgetter("tool")):
-        rows = list(of_tool)
-        failed = sum(row["failed"] for row in rows)
-        if sum(row["n"] for row in rows) < FEWEST_CALLS or failed < LEAST_PART * whole:
+    cells, calls = _cells(inputs), inputs.many["calls"]
+    tools, sessions, failed, ns = calls.columns("tool", "session_id", "failed", "n")
+    rows_of: defaultdict[str, list[int]] = defaultdict(list)
+    for row, tool in enumerate(tools):
+        rows_of[tool].append(row)
+
+    def summed(rows: Iterable[int]) -> dict[str, tuple[float, float]]:
+        """Return each session's failed calls and all."""
+        sums: dict[str, tuple[float, float]] = {}
+        for row in rows:
+            k, n = sums.get(sessions[row], (0.0, 0.0))
+            sums[sessions[row]] = k + failed[row], n + ns[row]
+        return sums
+
+    def counted(sums: dict[str, tuple[float, float]]) -> Counter[Kind]:
+        return cells.counted((session_id, k, n) for session_id, (k, n) in sums.items())
+
+    whole = max(1, sum(failed))
+    measure = summed(row for tool, rows in rows_of.items() if tool not in _CHECKS for row in rows)
+    made: list[Answer] = []
+    for tool, rows in sorted(rows_of.items()):
+        n_failed, n = sum(failed[row] for row in rows), sum(ns[row] for row in rows)
+        if n < FEWEST_CALLS or n_failed < LEAST_PART * whole:
             continue
-        parts = _summed(map(itemgetter("session_id", "failed", "n"), rows))
-        others = measure
+        parts, others = summed(rows), measure
         if tool not in _CHECKS:
-            less = {session_id: (k, n) for session_id, k, n in parts}
-            left = ((s, k - less.get(s, (0, 0))[0], n - less.get(s, (0, 0))[1]) for s, k, n in measure)
-            others = [part for part in left if part[2]]
-        share, rest = (clustered_share(each, places) for each in (parts, others))
+            others = measure | {s: (measure[s][0] - k, measure[s][1] - n) for s, (k, n) in parts.items()}
+        of_tool = counted(parts)
+        share, rest = cells.share(of_tool), cells.share(counted(others))
         between = share_difference(share, rest)
         against = (
             f" Your other tools, tests and builds left out, fail in {formatted(rest.value, 'share')}."
             if between
             else ""
         )
-        asked = (
-            f"SELECT session_id, seq, name, command, error_class, status FROM ({_SQL['failures_rows']['calls']})"
-            f" WHERE status = 'error' AND tool = {sql_text(tool)}"
-        )
-        error, told = _told(rows)
         called = _CALLED.get(tool, f"{safe_name(tool)} calls")
+        told = partial(_failing, calls, rows, called, cells, {s: k for s, (k, _) in parts.items() if k})
         made.append(
-            Answer(
+            Candidate(
                 id=finding_id("failures.often", tool),
                 about=f"failures.{tool}",
-                sentence=f"{called} fail more often than they work: {failed:,} of {share.n:,.0f}"
+                sentence=f"{called} fail more often than they work: {n_failed:,} of {share.n:,.0f}"
                 f" ({formatted(share.value, 'share')}).{against}",
-                details=f"{told}.",
-                size=failed,
+                size=n_failed,
                 unit="failed calls",
-                share=failed / whole if float(share.value or 0) > MOSTLY_FAILING else 0.0,
+                share=n_failed / whole if float(share.value or 0) > MOSTLY_FAILING else 0.0,
                 interval=share.interval,
                 p=between[1] if between else p_above(share, MOSTLY_FAILING),
-                n=n_sessions(rows),
-                cause=with_source_lines(asked),
-                do=f"Look at the failed {called}, first at {error}. Fix or replace the tool.",
+                n=len(parts),
                 caveat=f"{_SOME_ARE_MEANT}; {share.note}.",
-                by_session={session_id: k for session_id, k, _ in parts if k},
+                told=told,
             )
         )
-        for contrast in contrasts(parts, sessions):
-            error, told = _told([row for row in rows if row["session_id"] in contrast.in_group])
+        for contrast in contrasts(of_tool, cells):
             there = formatted(contrast.rest.value, "share")
             made.append(
-                Answer(
+                Candidate(
                     id=finding_id(f"failures.{contrast.key}", f"{tool} {contrast.value}"),
                     about=f"failures.{tool}",
                     sentence=f"{formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f} {called}"
                     f" {contrast.where} failed, compared with {there} in {contrast.matched}.",
-                    details=f"{told}.",
-                    **contrast.more(sum(n for _, _, n in parts), "failed calls", whole),
-                    cause=with_source_lines(f"{asked} AND {sessions_sql(contrast.in_group)}"),
-                    do=f"Look at the failed {called} {contrast.where}, first at {error}.",
+                    **contrast.more(n, "failed calls", whole),
                     caveat=f"{_NO_CAUSE} {_SOME_ARE_MEANT}; {contrast.group.note}.",
-                    by_session={session_id: k for session_id, k, _ in parts if k and session_id in contrast.in_group},
+                    told=partial(told, contrast),
                 )
             )
     return made
 
 
-def _summed(parts: Iterable[Part]) -> list[Part]:
-    ks: dict[str, float] = {}
-    ns: dict[str, float] = {}
-    for session_id, k, n in parts:
-        ks[session_id] = ks.get(session_id, 0.0) + k
-        ns[session_id] = ns.get(session_id, 0.0) + n
-    return [(session_id, k, ns[session_id]) for session_id, k in ks.items()]
-
-
-def _told(rows: list[Row]) -> tuple[str, str]:
-    """The most frequent error (`mostly` only for more than half of the failed calls), and how much works later."""
+def _failing(  # noqa: PLR0913  (what is known of a tool)
+    calls: Rows, rows: list[int], called: str, cells: Cells, failed: dict[str, float], contrast: Contrast | None = None
+) -> dict[str, Any]:
+    """Return the evidence of a tool that fails: everywhere, or where it fails more often. `rows`: its rows in `calls`;
+    `failed`: calls by session."""
+    tools, sessions, classes, failures, mended, minutes = calls.columns(
+        "tool", "session_id", "error_class", "failed", "mended", "minutes"
+    )
+    asked = (
+        f"SELECT session_id, seq, name, command, error_class, status FROM ({_SQL['failures_rows']['calls']})"
+        f" WHERE status = 'error' AND tool = {sql_text(tools[rows[0]])}"
+    )
+    if contrast is not None:
+        failed = cells.among(failed, contrast.in_group)
+        rows = [row for row in rows if cells.of[sessions[row]] in contrast.in_group]
+        asked += f" AND {sessions_sql(failed)}"
+    # The most frequent error: `mostly` only for more than half of the failed calls.
     kinds: Counter[str] = Counter()
     for row in rows:
-        class_ = row["error_class"]
-        kinds[_CLASS_NAMES.get(class_) or class_.replace("_", " ")] += row["failed"]
-    error = f"“{safe_name(kinds.most_common(1)[0][0])}”" if kinds else "errors"
-    failed = kinds.total()
-    is_most = max(kinds.values(), default=0) / (failed or 1) > 0.5
-    told = f"Most errors are {error}" if is_most else f"The most common error is {error}"
-    if failed:
-        waited = [row["minutes"] for row in rows if row["minutes"] is not None]
-        told += f". {formatted(sum(row['mended'] for row in rows) / failed, 'share')} of the failed calls succeed later"
+        kinds[_CLASS_NAMES.get(classes[row]) or classes[row].replace("_", " ")] += failures[row]
+    error = f"“{safe_name(ranked(kinds)[0][0])}”" if kinds else "errors"
+    n = kinds.total()
+    told = (
+        f"Most errors are {error}" if max(kinds.values(), default=0) > 0.5 * n else f"The most common error is {error}"
+    )
+    if n:
+        waited = [minutes[row] for row in rows if minutes[row] is not None]
+        told += f". {formatted(sum(mended[row] for row in rows) / n, 'share')} of the failed calls succeed later"
         told += f", after a median of {formatted(60 * median(waited), 'seconds')}" if waited else " in the session"
-    return error, told
+    first = f"Look at the failed {called}{f' {contrast.where}' if contrast else ''}, first at {error}."
+    return {
+        "details": f"{told}.",
+        "do": first if contrast else f"{first} Fix or replace the tool.",
+        "cause": with_source_lines(asked),
+        "by_session": failed,
+    }
 
 
 FAILURES_FINDING = Question(**declared("asked", "failures", sessions=SESSIONS), function=failures)
@@ -207,34 +223,38 @@ FAILURES_FINDING = Question(**declared("asked", "failures", sessions=SESSIONS), 
 
 
 def untested_changes(inputs: Inputs) -> list[Answer]:
-    rows = list(inputs.many["changed"])
-    unchecked = {row["session_id"] for row in rows if row["checked"] is None or row["checked"] < row["edited"]}
-    never = {row["session_id"] for row in rows if row["checked"] is None}
-    parts = [(row["session_id"], float(row["session_id"] in unchecked), 1.0) for row in rows]
-    made = []
-    for contrast in contrasts(parts, inputs.rows["sessions"]):
-        of, rest = contrast.in_group & unchecked, formatted(contrast.rest.value, "share")
-        asked = (
-            f"SELECT * FROM ({_SQL['untested_changes_rows']['last_edit']}) WHERE {sessions_sql(of) if of else 'false'}"
+    cells, rows = _cells(inputs), inputs.many["changed"]
+    sessions, edited, checked = rows.columns("session_id", "edited", "checked")
+    seen = zip(sessions, edited, checked, strict=True)
+    unchecked = {session_id: 1.0 for session_id, at, check in seen if check is None or check < at}
+    parts = ((session_id, unchecked.get(session_id, 0.0), 1.0) for session_id in sessions)
+
+    def told(contrast: Contrast) -> dict[str, Any]:
+        of = cells.among(unchecked, contrast.in_group)
+        never = sum(check is None and s in of for s, check in zip(sessions, checked, strict=True))
+        among = sessions_sql(of) if of else "false"
+        return {
+            "details": f"{never:,} of these untested sessions never ran a test or build.",
+            "cause": with_source_lines(f"SELECT * FROM ({_SQL['untested_changes_rows']['last_edit']}) WHERE {among}"),
+            "by_session": of,
+        }
+
+    return [
+        Candidate(
+            id=finding_id(f"untested-changes.{contrast.key}", contrast.value),
+            about="untested-changes",
+            sentence=f"{formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f} sessions"
+            f" {contrast.where} that changed code left the last change untested, compared with"
+            f" {formatted(contrast.rest.value, 'share')} in {contrast.matched}.",
+            **contrast.more(len(rows), "sessions", len(rows)),
+            do="Add the test or build command to the instruction file (AGENTS.md, CLAUDE.md) for sessions"
+            f" {contrast.where}.",
+            caveat=f"{_NO_CAUSE} Tests that you ran yourself, or that ran by a command not known as a test or"
+            f" build, are not seen; {contrast.group.note}.",
+            told=partial(told, contrast),
         )
-        made.append(
-            Answer(
-                id=finding_id(f"untested-changes.{contrast.key}", contrast.value),
-                about="untested-changes",
-                sentence=f"{formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f} sessions"
-                f" {contrast.where} that changed code left the last change untested, compared with {rest} in"
-                f" {contrast.matched}.",
-                details=f"{len(of & never):,} of these untested sessions never ran a test or build.",
-                **contrast.more(len(rows), "sessions", len(rows)),
-                cause=with_source_lines(asked),
-                do="Add the test or build command to the instruction file (AGENTS.md, CLAUDE.md) for sessions"
-                f" {contrast.where}.",
-                caveat=f"{_NO_CAUSE} Tests that you ran yourself, or that ran by a command not known as a test or"
-                f" build, are not seen; {contrast.group.note}.",
-                by_session=dict.fromkeys(of, 1.0),
-            )
-        )
-    return made
+        for contrast in contrasts(cells.counted(parts), cells)
+    ]
 
 
 UNTESTED_CHANGES_FINDING = Question(
@@ -251,11 +271,11 @@ HOTSPOT_SHARE = 0.5
 
 
 def hotspots(inputs: Inputs) -> list[Answer]:
-    places = place_by_session(inputs.rows["sessions"])
+    cells = _cells(inputs)
     files: dict[str, dict[str, set[str]]] = {}
-    for row in inputs.many["edits"]:
-        if (place := places.get(row["session_id"])) is not None:
-            files.setdefault(place, {}).setdefault(row["path"], set()).add(row["session_id"])
+    for session_id, path in zip(*inputs.many["edits"].columns("session_id", "path"), strict=True):
+        if (place := cells.facts[cells.of[session_id]][0]) is not None:
+            files.setdefault(place, {}).setdefault(path, set()).add(session_id)
     everyone = {place: set[str]().union(*by_path.values()) for place, by_path in files.items()}
     whole = sum(map(len, everyone.values()))
     made = []
@@ -322,24 +342,25 @@ _ADVICE = {
 
 def waiting(inputs: Inputs) -> list[Answer]:
     """Waits of a minute to an hour (a longer one is no habit: nobody was there), and the time that commands ran."""
-    times = {row["session_id"]: row for row in inputs.rows["times"]}
+    times = inputs.many["times"]
+    worked = dict(zip(*times.columns("session_id", "worked_s"), strict=True))
     made = []
-    waits = [row for row in inputs.rows["waits"] if row["session_id"] in times]
+    waits = [row for row in inputs.rows["waits"] if row["session_id"] in worked]
     waited = {s: seconds / 3600 for s, seconds in tally(waits, "session_id", weight="waited_s").items()}
     if (size := fsum(waited.values())) >= LEAST_HOURS:
-        whole = fsum(
-            row["worked_s"] / 3600 + max(row["waited_s"] / 3600, waited.get(s, 0.0)) for s, row in times.items()
-        )
+        by_signal = zip(*times.columns("session_id", "worked_s", "waited_s"), strict=True)
+        whole = fsum([here / 3600 + max(open_s / 3600, waited.get(s, 0.0)) for s, here, open_s in by_signal])
         by_kind = ranked(tally(waits, "kind", weight="waited_s"))
         kinds = [kind for kind, seconds in by_kind if seconds >= _OFTEN * 3600 * size]
         tools = [tool for tool, _ in ranked(tally(waits, "tool", weight="waited_s"))[:_MOST_NAMED]]
         counts = Counter(row["tool"] for row in waits)
         *most, last = [f"{safe_name(tool)} ({counts[tool]:,})" for tool in tools]
         named = f"{', '.join(most)} and {last}" if most else last
-        ended = [row for row in inputs.many["ended"] if row["tool"] in tools]
-        refused, of = sum(row["refused"] for row in ended), sum(row["n"] for row in ended)
-        alone = formatted(fsum(row["left_alone_s"] for row in times.values()), "seconds")
-        longer = f" Waits of more than an hour ({alone}) are not counted: nights and breaks."
+        ended = zip(*inputs.many["ended"].columns("tool", "refused", "n"), strict=True)
+        calls = [(n_refused, n) for tool, n_refused, n in ended if tool in tools]
+        refused, of = sum(n for n, _ in calls), sum(n for _, n in calls)
+        alone = fsum(*times.columns("left_alone_s"))
+        longer = f" Waits of more than an hour ({formatted(alone, 'seconds')}) are not counted: nights and breaks."
         middle = formatted(median(row["waited_s"] for row in waits), "seconds")
         made.append(
             Answer(
@@ -358,20 +379,19 @@ def waiting(inputs: Inputs) -> list[Answer]:
                 saves=fsum(seconds for kind, seconds in by_kind if kind in kinds and kind != "question") / 3600,
                 caveat="Few logs record when a call was approved. In other logs, a call counts as waiting once it is"
                 " open for longer than the time limit of its kind; the machine may also have slept."
-                f"{longer if any(row['left_alone_s'] for row in times.values()) else ''}",
+                f"{longer if alone else ''}",
                 by_session=waited,
             )
         )
-    for tool, rows in groupby(inputs.many["ran"], itemgetter("tool")):
-        hours = {
-            row["session_id"]: min(row["ran_s"], times[row["session_id"]]["worked_s"]) / 3600
-            for row in rows
-            if row["session_id"] in times
-        }
+    ran: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for session_id, tool, seconds in zip(*inputs.many["ran"].columns("session_id", "tool", "ran_s"), strict=True):
+        if session_id in worked:
+            ran[tool][session_id] = min(seconds, worked[session_id]) / 3600
+    for tool, hours in sorted(ran.items()):
         size = fsum(hours.values())
         if size < LEAST_HOURS:
             continue
-        share = size / fsum(row["worked_s"] / 3600 for row in times.values())
+        share = size / fsum([seconds / 3600 for seconds in worked.values()])
         asked = f"SELECT session_id, seq, ran_s FROM ({_SQL['waiting_rows']['ran']}) WHERE tool = {sql_text(tool)}"
         made.append(
             Answer(
@@ -393,7 +413,7 @@ def waiting(inputs: Inputs) -> list[Answer]:
     return made
 
 
-WAITING_FINDING = Question(**declared("asked", "waiting", sessions=SESSIONS), function=waiting)
+WAITING_FINDING = Question(**declared("asked", "waiting"), function=waiting)
 
 
 # -- Pushback
@@ -411,41 +431,43 @@ def pushback(inputs: Inputs) -> list[Answer]:
         f"{value.replace('_', ' ')} {share_text(figure.recall, figure.recall_interval)}"
         for value, figure in sorted(classes.items())
     )
-    parts = []
-    for session_id, rows in by(inputs.rows["turns"], "session_id").items():
-        k = float(sum(row["n"] for row in rows if row["label"] in classes))
-        parts.append((session_id, k, float(sum(row["n"] for row in rows))))
-    pushed = {session_id: k for session_id, k, _ in parts if k}
+    of: defaultdict[str, float] = defaultdict(float)
+    pushed: defaultdict[str, float] = defaultdict(float)
+    for session_id, label, n in zip(*inputs.many["turns"].columns("session_id", "label", "n"), strict=True):
+        of[session_id] += n
+        if label in classes:
+            pushed[session_id] += n
     if len(pushed) < FEWEST_CLUSTERS:
         return []
     # Turns that push back are few by nature: how many of them are more than elsewhere is what ranks.
-    whole, turns = sum(pushed.values()), sum(n for _, _, n in parts)
-    unjudged = inputs.unjudged.get("chat.pushback_type", "")
-    made = []
-    for contrast in contrasts(parts, inputs.rows["sessions"]):
-        of = contrast.in_group & pushed.keys()
-        rest = formatted(contrast.rest.value, "share")
-        asked = f"{_SQL['pushback_rows']['objecting']} AND {sessions_sql(of) if of else 'false'}"
-        made.append(
-            Answer(
-                id=finding_id(f"pushback.{contrast.key}", contrast.value),
-                about="pushback",
-                sentence=f"You object to or correct the agent in at least {formatted(contrast.group.value, 'share')} of"
-                f" {contrast.group.n:,.0f} follow-up prompts {contrast.where}, compared with {rest} in"
-                f" {contrast.matched}.",
-                **contrast.more(turns, "prompts", whole),
-                cause=with_source_lines(asked),
-                do=f"Read the prompts {contrast.where} in which you did so, and add what you keep correcting to your"
-                " instruction file (AGENTS.md, CLAUDE.md).",
-                caveat=f"{_NO_CAUSE} Found by English word patterns: at least {formatted(validity, 'share')} of what"
-                f" they find is right. Of the real objections they find: {recalls}; {contrast.group.note}.",
-                details=unjudged and f"{unjudged}.",
-                validity=validity,
-                at_least=True,
-                by_session={session_id: pushed[session_id] for session_id in of},
-            )
+    whole, turns = sum(pushed.values()), sum(of.values())
+    cells, unjudged = _cells(inputs), inputs.unjudged.get("chat.pushback_type", "")
+
+    def told(contrast: Contrast) -> dict[str, Any]:
+        here = cells.among(pushed, contrast.in_group)
+        among = sessions_sql(here) if here else "false"
+        asked = f"{_SQL['pushback_rows']['objecting']} AND {among}"
+        return {"cause": with_source_lines(asked), "by_session": here}
+
+    return [
+        Candidate(
+            id=finding_id(f"pushback.{contrast.key}", contrast.value),
+            about="pushback",
+            sentence=f"You object to or correct the agent in at least {formatted(contrast.group.value, 'share')} of"
+            f" {contrast.group.n:,.0f} follow-up prompts {contrast.where}, compared with"
+            f" {formatted(contrast.rest.value, 'share')} in {contrast.matched}.",
+            **contrast.more(turns, "prompts", whole),
+            do=f"Read the prompts {contrast.where} in which you did so, and add what you keep correcting to your"
+            " instruction file (AGENTS.md, CLAUDE.md).",
+            caveat=f"{_NO_CAUSE} Found by English word patterns: at least {formatted(validity, 'share')} of what"
+            f" they find is right. Of the real objections they find: {recalls}; {contrast.group.note}.",
+            details=unjudged and f"{unjudged}.",
+            validity=validity,
+            at_least=True,
+            told=partial(told, contrast),
         )
-    return made
+        for contrast in contrasts(cells.counted((s, pushed.get(s, 0.0), n) for s, n in of.items()), cells)
+    ]
 
 
 PUSHBACK_FINDING = Question(**declared("asked", "pushback", sessions=SESSIONS, turns=OBJECTIONS), function=pushback)

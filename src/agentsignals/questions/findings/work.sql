@@ -118,23 +118,29 @@ WHERE signal = 'chat.pushback_type' AND {label} IN ('correction', 'failure_repor
 
 -- asked: loops
 -- question: Where do agents repeat the same failing call?
+-- large: sessions
 -- sliced: calls runs
 
 -- asked: failures
 -- question: Which tool calls fail most often, and do they succeed later?
+-- large: sessions
 -- sliced: calls
 
 -- asked: untested_changes
 -- question: Did agents test their last change?
+-- large: sessions
 -- sliced: changed
 
 -- asked: hotspots
 -- question: Which files are changed in most sessions (hotspots)?
+-- large: sessions
 -- sliced: edits
 
 -- asked: waiting
 -- question: Where do I wait for agents, and where do they wait for me?
+-- large: times
 -- sliced: ended ran
 
 -- asked: pushback
 -- question: Where do I object to or correct agents?
+-- large: sessions turns
