@@ -59,7 +59,7 @@ def prompts(store: Path, runs: list[str]) -> dict[str, dict[str, Any]]:
             continue
         if len(unit.parts) > 1:
             raise ValueError(f"{unit.session_id} does not fit a window of {WINDOW} tokens")
-        (question,) = asker.questions(unit)
+        question = asker.question(unit)
         run = next(run for session, run in by_session.items() if session in unit.session_id)
         bodies[run] = server.request(question, question.tokens, 0.0, "text")
     return bodies

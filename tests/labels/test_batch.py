@@ -15,7 +15,6 @@ from agentsignals.labels import batch as batch_forms
 from agentsignals.labels.answers import MOST_GROWTH
 from agentsignals.labels.batch import FORMS, result, take, write
 from agentsignals.labels.labellers.openai import ChatServer
-from agentsignals.labels.prompting import Prompting
 from agentsignals.labels.run import Summary
 from agentsignals.labels.tasks import task
 from agentsignals.labels.units import Selection
@@ -303,16 +302,6 @@ def test_long_sessions_take_a_batch_of_notes_first(tmp_path: Path) -> None:
     assert section(material(body_of(last)), f"notes-on-part-1-of-{len(notes) + 1}")
     file = results(tmp_path, [openai_line(last, sessions_judge(body_of(last)))], "last.jsonl")
     assert took(store, file, judged=judged, window=12_000).labelled == 1
-
-
-def test_several_answers_are_several_requests(tmp_path: Path) -> None:
-    store = store_of(tmp_path, ["one"])
-    path, asked = tmp_path / "batch.jsonl", Prompting(answers=3)
-    sent(store, path, prompting=asked)
-    said = ["POSITIVE", "NEUTRAL", "NEUTRAL"]
-    lines = [openai_line(r, label(word)) for r, word in zip(requests_in(path), said, strict=True)]
-    took(store, results(tmp_path, lines), prompting=asked)
-    assert values(store) == {("0", 0): "NEUTRAL"}
 
 
 def test_results_of_something_else_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

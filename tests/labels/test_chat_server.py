@@ -51,9 +51,9 @@ def by(server: Server, waits: list[float] | None = None, **settings: Any) -> Cha
 
 def question(text: str = "fix it", name: str = "sentiment") -> Question:
     turn = Turn(turn=0, kind="prompt", text=text, n_tokens=2, timestamp=None, model=None, seq=0)
-    return Asker(task(name), "openai:tiny").questions(
+    return Asker(task(name), "openai:tiny").question(
         Unit(session_id="s", turn=0, message=turn, parts=(text,), case=Case(3, text))
-    )[0]
+    )
 
 
 def asked(labeller: ChatServer, *questions: Question) -> list[Outcome]:

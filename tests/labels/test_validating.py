@@ -217,7 +217,7 @@ def judged(name: str, text: str, turn: int = 1, kind: TurnKind = "prompt") -> Ve
     )
     found: list[tuple[Question, Outcome]] = []
     by = labeller("rules")
-    by.ask(Asker(task(name), by.name).questions(unit), lambda q, o: found.append((q, o)))
+    by.ask([Asker(task(name), by.name).question(unit)], lambda q, o: found.append((q, o)))
     ((question, outcome),) = found
     assert outcome.text is not None and outcome.calls == 0
     said = by.read(question, outcome.text)

@@ -58,7 +58,7 @@ _TOPIC_ROW = (_TOPIC, "turn", "what prompts are about: groups of similar ones, -
               "words that distinguish them", _CLUSTERS, "", "")  # fmt: skip
 """Topics in the list of tasks."""
 _NOT_WITH_TOPICS = ("limit", "dry_run", "source", "labeller", "column", "gold", "sample", "examples",
-                    "label_first", "export_batch", "import_batch", "batch_form", "again", "answers")  # fmt: skip
+                    "export_batch", "import_batch", "batch_form", "again")  # fmt: skip
 _FLAGS = {"source": "from", "gold": "export-gold"}
 """Options whose attribute is called otherwise."""
 
@@ -147,14 +147,8 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
     in_files = options.export_batch is not None or options.import_batch is not None
     by = _labeller(options, options.by or default_labeller(wanted), redact=options.redact)
     selection, masks = _asked(options, by, options.where, options.limit)
-    asked = prompting(
-        wanted,
-        examples=options.examples,
-        column=options.column,
-        label_first=options.label_first,
-        answers=options.answers,
-        mask=Redactor(pseudonym_key(), known=known_secrets(store)).plain if masks else plain,
-    )
+    mask = Redactor(pseudonym_key(), known=known_secrets(store)).plain if masks else plain
+    asked = prompting(wanted, options.examples, options.column, mask)
     versioned(wanted, by, asked)
     if options.dry_run:
         cost = estimate(store, wanted, by, selection, options.window or DEFAULT_WINDOW_TOKENS, asked)
@@ -636,7 +630,7 @@ def run_study(options: argparse.Namespace) -> int:
         _say_who(options, wanted, by, by.leaves)
         with Bar(options.quiet) as bar:
             selection = Selection(options.where, options.limit, redact=by.leaves)
-            summaries.append(judge(store, wanted, by, selection, bar, prompting(wanted)))
+            summaries.append(judge(store, wanted, by, selection, bar))
     first, second = (name.partition("@")[0] for name in names)
     compared = matching.between(store, wanted, second, first)
     written = report.write(store, output, (wanted.name,), labeller=first)

@@ -1,4 +1,4 @@
-"""Answers of language models: kept by question, asked again where invalid, and combined by majority.
+"""Answers of language models: kept by question, and asked again where invalid.
 
 Answers are kept in one file of the store and written as each comes, so a run that was killed asks nothing twice. The
 key is made from labeller, prompt, schema and material. Failures are kept with their reason; the next run asks again.
@@ -10,8 +10,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,7 @@ from msgspec import Struct
 from agentsignals import private_files
 from agentsignals.errors import StoreError
 from agentsignals.labels.prompting import Question
-from agentsignals.labels.tasks import Task, Unfit, Verdict, answer_in
-from agentsignals.model import Absent
+from agentsignals.labels.tasks import Unfit, answer_in
 
 NAME = "answers.sqlite"
 _SCHEMA = """
@@ -193,7 +191,7 @@ class Inquiry(Struct, kw_only=True):
 
     @property
     def temperature(self) -> float:
-        return self.question.temperature + self.invalid * WARMER
+        return self.invalid * WARMER
 
     def received(self, completion: Completion) -> None:
         """Add what a call used, and who answered it."""
@@ -245,31 +243,3 @@ class Inquiry(Struct, kw_only=True):
             model=self.model,
             cut_chars=cut_chars,
         )
-
-
-# -- Majority of several answers (self-consistency, Wang et al. 2023)
-
-UNDECIDED = "answers_differ"
-"""Why there is no verdict where no class, or silence, was said most often."""
-
-
-def consensus(task: Task, verdicts: Sequence[Verdict | Absent]) -> Verdict | Absent:
-    """Return the majority of the answers, or the lower median of scores. Each answer's word goes
-    into the detail; the reason is that of the first answer which says the same."""
-    if len(verdicts) == 1:
-        return verdicts[0]
-    spoken = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
-    votes = Counter(verdict.value for verdict in spoken)
-    silent = len(verdicts) - len(spoken)
-    if silent and silent > max(votes.values(), default=0):
-        return next(verdict for verdict in verdicts if isinstance(verdict, Absent))
-    if not task.values and "score" in task.schema["properties"]:
-        ranked = sorted(spoken, key=lambda verdict: verdict.number or 0.0)
-        chosen = ranked[(len(ranked) - 1) // 2]
-    else:
-        (value, most), *others = votes.most_common()
-        if silent == most or any(n == most for _, n in others):
-            return Absent("not_computable", UNDECIDED)
-        chosen = next(verdict for verdict in spoken if verdict.value == value)
-    counted = dict(votes) | ({"none": silent} if silent and "none" not in votes else {})
-    return msgspec.structs.replace(chosen, detail=(chosen.detail or {}) | {"answers": counted})

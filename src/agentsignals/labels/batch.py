@@ -214,7 +214,7 @@ class _Requests(_Offline):
                 self.figures["waiting"] += 1
                 continue
             # It can't grow when an answer is cut: it gets at once what that would end at.
-            body = self._by.request(question, question.tokens * MOST_GROWTH, question.temperature)
+            body = self._by.request(question, question.tokens * MOST_GROWTH, 0.0)
             line = msgspec.json.encode(self._form.request(question, body))
             if kind := self._guard.kind(msgspec.json.encode(body).decode()):  # not its id, a hash
                 done(question, Inquiry.at(question).failed("held_back", f"it would have held a {kind}"))
@@ -374,6 +374,6 @@ def take(  # noqa: PLR0913  (as `run`, and where from)
     if results and not taking.used and not before:
         raise LabelError(
             f"None of {len(results):,} results belongs to the task {task.name} and {summary.labeller}.",
-            "Give the same task, model, --examples, --answers and --redact as when the batch was written.",
+            "Give the same task, model, --examples and --redact as when the batch was written.",
         )
     return summary

@@ -419,7 +419,7 @@ def _judged(task: Task, by: Labeller, rows: list[GoldRow]) -> Labels:
             left_out[SEEN] += 1
         else:
             mask = redactor.plain if redactor is not None else plain
-            (question,) = asker.questions(unit_of_text(task, session_id, turn, row.text or "", row.before or "", mask))
+            question = asker.question(unit_of_text(task, session_id, turn, row.text or "", row.before or "", mask))
             waiting.setdefault(question.key, []).append(place)
             if len(waiting[question.key]) == 1:
                 questions.append(question)

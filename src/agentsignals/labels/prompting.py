@@ -1,6 +1,6 @@
-"""Prompting options of a language model (examples, label first, several answers), and the questions it is asked.
+"""The questions that a language model is asked, and the examples it is shown before them.
 
-Every choice enters the name and the version of the labels: each way of asking is a labeller of its own.
+The examples enter the name and the version of the labels: each set of them is a labeller of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from agentsignals.errors import UsageError
@@ -32,10 +31,6 @@ LEAST_CHARS = 20
 """A shorter message recurs ("go on"), and all that are like an example are not judged."""
 MOST_CHARS = 1_500
 """Characters of an example, and of the text before it."""
-MOST_ANSWERS = 25
-SPREAD = 0.7
-"""The temperature at which one question is answered several times (Wang et al. 2023, self-consistency)."""
-_REASON_FIRST, _REASON_LAST = ", before all else", ", after all else"
 _INTRODUCTION = (
     "Examples that were judged before, each part between marks. They show what the classes mean. They are material,"
     " too: judge none of them."
@@ -56,43 +51,23 @@ class Prompting(Struct, frozen=True, dict=True, kw_only=True):
     """The settings of one run."""
 
     examples: tuple[Example, ...] = ()
-    label_first: bool = False
-    """The verdict before its reason, as prompts had it before November 2026."""
-    answers: int = 1
-    """To each question; what most of them say is the label."""
 
     @property
     def suffix(self) -> str:
         """Suffix of the labels' name and version; empty for the plain prompt."""
         shown = [(_line(e.before or ""), _line(e.text), e.label, _line(e.reason or "")) for e in self.examples]
-        named = (
-            f"examples-{mark(json.dumps(shown))}" if self.examples else "",
-            "label-first" if self.label_first else "",
-            f"answers-{self.answers}" if self.answers > 1 else "",
-        )
-        return "".join(f"+{name}" for name in named if name)
-
-    @property
-    def temperature(self) -> float:
-        return SPREAD if self.answers > 1 else 0.0
+        return f"+examples-{mark(json.dumps(shown))}" if shown else ""
 
     def instructions(self, task: Task) -> str:
         """The task's prompt, with the examples before what it says of the answer's form."""
+        if not self.examples:
+            return task.prompt
         about, _, form = task.prompt.rpartition("\n\n")
-        if self.label_first:
-            form = form.replace(_REASON_FIRST, _REASON_LAST)
         parts = []
         for n, e in enumerate(self.examples, 1):
             named = {"before-": e.before, "": e.text, "label-of-": e.label, "reason-of-": e.reason}
             parts += [(f"{name}example-{n}", text) for name, text in named.items() if text]
-        return "\n\n".join([about, *([_INTRODUCTION, sections(parts)] if parts else []), form])
-
-    def schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The answer's schema, in the order that its fields are to be written in."""
-        if not self.label_first:
-            return schema
-        names = sorted(schema["properties"], key="reason".__eq__)
-        return schema | {"properties": {name: schema["properties"][name] for name in names}, "required": names}
+        return "\n\n".join([about, _INTRODUCTION, sections(parts), form])
 
     def shows(self, unit: Unit) -> bool:
         """Tell whether a message is an example or says the same: the model has seen its label."""
@@ -109,20 +84,9 @@ AS_IT_IS = Prompting()
 """The task's prompt and nothing else."""
 
 
-def prompting(  # noqa: PLR0913  (what a person can set at the command line)
-    task: Task,
-    *,
-    examples: Path | str | None = None,
-    column: str | None = None,
-    label_first: bool = False,
-    answers: int | None = None,
-    mask: Mask = plain,
-) -> Prompting:
-    """The settings as a person gives them. `examples`: a gold file. UsageError for what makes no sense."""
-    if answers is not None and not 1 <= answers <= MOST_ANSWERS:
-        raise UsageError(f"--answers {answers} is out of range.", f"Give a number from 1 to {MOST_ANSWERS}.")
-    drawn = examples_of(task, gold.read(examples, task, column).rows, mask) if examples is not None else ()
-    return Prompting(examples=drawn, label_first=label_first, answers=answers or 1)
+def prompting(task: Task, examples: Path | str | None, column: str | None = None, mask: Mask = plain) -> Prompting:
+    """The settings as a person gives them. `examples`: a gold file, which labels in `column`."""
+    return Prompting(examples=examples_of(task, gold.read(examples, task, column).rows, mask) if examples else ())
 
 
 def examples_of(task: Task, rows: list[GoldRow], mask: Mask) -> tuple[Example, ...]:
@@ -182,8 +146,6 @@ class Question(Struct, frozen=True, kw_only=True):
     read: Callable[[str], Verdict | Absent | str]
     """Decode an answer: the text of notes, else the verdict. Unfit when it is none."""
     message: Turn | None = None
-    temperature: float = 0.0
-    """Temperature of the first answer, where the server takes one."""
     answer_end: str | None = None
     """As the unit has it."""
 
@@ -194,18 +156,16 @@ class Asker:
     def __init__(self, task: Task, labeller: str, prompting: Prompting = AS_IT_IS) -> None:
         self.task = task
         self._labeller = labeller
-        self._prompting = prompting
         self._instructions = prompting.instructions(task)
         self._notes_prompt = prompt(NOTES).replace("{about}", task.says)
 
-    def questions(self, unit: Unit, notes: list[str] | None = None) -> list[Question]:
-        """The questions about a unit: the same as often as answers are wanted. About its last part, with the notes on
-        those before."""
+    def question(self, unit: Unit, notes: list[str] | None = None) -> Question:
+        """The question about a unit: about its last part, with the notes on those before."""
         n = len(unit.parts)
         before = [(f"notes-on-part-{i + 1}-of-{n}", note) for i, note in enumerate(notes or ())]
         shown = sections([*before, (f"part-{n}-of-{n}", unit.parts[-1])]) if notes else unit.parts[-1]
         task, case = self.task, unit.case
-        question = made(
+        return made(
             self._labeller,
             task.name,
             self._instructions,
@@ -213,16 +173,11 @@ class Asker:
             task.answer,
             tokens=task.answer_tokens,
             read=lambda text: task.verdict(text, case),
-            temperature=self._prompting.temperature,
             message=unit.message,
             answer_end=unit.answer_end,
             # The encoder reads the answer before the message for every task.
             read_too=unit.answer_end or "" if self._labeller.partition(":")[0] == ENCODER else "",
         )
-        question = msgspec.structs.replace(question, schema=self._prompting.schema(question.schema))
-        keys = [question.key]
-        keys += [hashlib.sha256(f"{keys[0]} {nth}".encode()).hexdigest() for nth in range(1, self._prompting.answers)]
-        return [msgspec.structs.replace(question, key=key) for key in keys]
 
     def notes(self, unit: Unit) -> list[Question]:
         """The questions for notes on all parts but the last."""

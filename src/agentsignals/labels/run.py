@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.errors import UsageError
-from agentsignals.labels.answers import Answers, Outcome, consensus, now
+from agentsignals.labels.answers import Answers, Outcome, now
 from agentsignals.labels.labellers import Labeller, quality
 from agentsignals.labels.prompting import AS_IT_IS, NOTES, NOTES_TOKENS, Asker, Prompting, Question
 from agentsignals.labels.tasks import Task, Unfit, Verdict, is_strict, mark
@@ -103,7 +103,7 @@ class Summary(Struct, kw_only=True):
     labelled: int = 0
     sessions: int = 0
     kept: int = 0
-    """Answers of an earlier run that labels rest on: one a label, where not several were asked for."""
+    """Labels that rest on an answer of an earlier run."""
     repeated: int = 0
     """Labels that rest on an answer to an equal question of this run."""
     not_asked: dict[str, int] = field(default_factory=dict)
@@ -156,14 +156,6 @@ def run(  # noqa: PLR0913  (what is judged by whom, how, and who is told)
     return _Run(store, task, by, selection, progress, prompting).through()
 
 
-class _Poll(Struct):
-    """A unit, and what came of the questions about it so far."""
-
-    unit: Unit
-    heard: list[tuple[Verdict | Absent, Outcome]] = field(default_factory=list)
-    failed: list[Outcome] = field(default_factory=list)
-
-
 class _Run:
     def __init__(  # noqa: PLR0913  (as `run`)
         self,
@@ -180,7 +172,7 @@ class _Run:
         self._asker = Asker(task, self._name, prompting)
         self._answers = Answers(store.folder / sidecars.LABELS_FOLDER) if by.keeps else None
         self._lock = threading.RLock()
-        self._waiting: dict[str, list[_Poll | None]] = {}
+        self._waiting: dict[str, list[Unit | None]] = {}
         self._failed_now: dict[str, Outcome] = {}
         self._long: set[str] = set()
         self._rows: dict[tuple[str, int], LabelRow] = {}
@@ -248,7 +240,7 @@ class _Run:
                     _count(self.summary.not_asked, why)
                     self._beat()
             elif len(unit.parts) == 1:
-                yield from self._new(self._asker.questions(unit), unit)
+                yield from self._new(self._asker.question(unit), unit)
             else:
                 self._long.add(unit.session_id)
                 yield from (q for q in self._asker.notes(unit) if self._is_new(q, None))
@@ -273,34 +265,33 @@ class _Run:
                 else:
                     self._fail(unit, "notes_" + (missing.failure or "missing"), missing.detail)
                 continue
-            questions = self._asker.questions(unit, notes)
-            question = questions[0]
+            question = self._asker.question(unit, notes)
             if tokens(question.instructions) + tokens(question.shown) + question.tokens > window:
                 self._fail(unit, "too_long", f"notes on {len(notes)} parts and the last part fill {window:,} tokens")
             else:
-                yield from self._new(questions, unit)
+                yield from self._new(question, unit)
 
-    def _new(self, questions: list[Question], unit: Unit) -> Iterator[Question]:
-        poll = _Poll(unit)
+    def _new(self, question: Question, unit: Unit) -> Iterator[Question]:
         with self._lock:
             self._open += 1
-            new = [question for question in questions if self._is_new(question, poll)]
-        yield from new
+            is_new = self._is_new(question, unit)
+        if is_new:
+            yield question
 
-    def _is_new(self, question: Question, poll: _Poll | None) -> bool:
+    def _is_new(self, question: Question, unit: Unit | None) -> bool:
         """Tell whether a question must be asked. If not, its unit is settled now, or with an equal question."""
         with self._lock:
             if question.key in self._waiting:
-                self._waiting[question.key].append(poll)
-                self.summary.repeated += poll is not None
+                self._waiting[question.key].append(unit)
+                self.summary.repeated += unit is not None
                 return False
             kept = self._failed_now.get(question.key) or (self._answers.get(question.key) if self._answers else None)
             if kept is not None and (kept.text is not None or question.key in self._failed_now):
                 with suppress(Unfit):  # what an older version of this code took for an answer is asked again
-                    self._settle(question, poll, kept)
-                    self.summary.kept += poll is not None and kept.text is not None
+                    self._settle(question, unit, kept)
+                    self.summary.kept += unit is not None and kept.text is not None
                     return False
-            self._waiting[question.key] = [poll]
+            self._waiting[question.key] = [unit]
             return True
 
     # -- answers -------------------------------------------------------------------------------------------------
@@ -319,34 +310,23 @@ class _Run:
             elif self._by.keeps:
                 summary.loosely_parsed += not is_strict(outcome.text)
                 summary.unwrapped += outcome.cut_chars > 0
-            for poll in self._waiting.pop(question.key, []):
-                self._settle(question, poll, outcome)
+            for unit in self._waiting.pop(question.key, []):
+                self._settle(question, unit, outcome)
 
-    def _settle(self, question: Question, poll: _Poll | None, outcome: Outcome) -> None:
-        """Gives a unit what came of a question about it, and with the last one its verdict and label. Unfit when a kept
-        answer is none any more."""
-        if poll is None:
+    def _settle(self, question: Question, unit: Unit | None, outcome: Outcome) -> None:
+        """Give a unit the verdict and label of an answer. Unfit when a kept answer is none any more."""
+        if unit is None:
             return
-        if outcome.text is None:
-            poll.failed.append(outcome)
-        else:
-            answer = self._by.read(question, outcome.text)
-            if isinstance(answer, Verdict | Absent):
-                poll.heard.append((answer, outcome))
-        if len(poll.heard) + len(poll.failed) < self._prompting.answers:
-            return
+        verdict = None if outcome.text is None else self._by.read(question, outcome.text)
         self._open -= 1
-        unit = poll.unit
-        if len(poll.heard) <= len(poll.failed):  # what more than half of the answers say something of has a verdict
-            self._fail(unit, poll.failed[0].failure or "no_answer", poll.failed[0].detail)
+        if not isinstance(verdict, Verdict | Absent):
+            self._fail(unit, outcome.failure or "no_answer", outcome.detail)
             return
-        verdict = consensus(self._task, [answer for answer, _ in poll.heard])
         if isinstance(verdict, Absent):
             _count(self.summary.no_verdict, verdict.detail or verdict.reason)
             self._tick()
             return
         detail = dict(verdict.detail or {}) | ({"parts": len(unit.parts)} if len(unit.parts) > 1 else {})
-        last = poll.heard[-1][1]
         made = Label(
             task=self._task.name,
             labeller=self._name,
@@ -355,13 +335,13 @@ class _Run:
             reason=verdict.reason,
             prompt_hash=self._version,
             model=self._by.model,
-            served_model=last.model,
-            created_at=last.created_at,
+            served_model=outcome.model,
+            created_at=outcome.created_at,
             number=verdict.number,
             detail=msgspec.json.encode(detail).decode() if detail else None,
         )
-        if last.model is not None:
-            _count(self.summary.served_models, last.model)
+        if outcome.model is not None:
+            _count(self.summary.served_models, outcome.model)
         for session_id in (unit.session_id, *unit.also):
             self._rows[_place(session_id, unit.turn)] = LabelRow(session_id, made)
         self._tick()
@@ -411,7 +391,7 @@ def versioned(task: Task, by: Labeller, prompting: Prompting) -> str:
     """The version of a labeller's labels. UsageError where it reads no prompt that could be another."""
     version = by.version(task)
     if prompting.suffix and version != task.prompt_hash:
-        raise UsageError(f"{by.name} is not a language model.", "Leave out --examples, --label-first and --answers.")
+        raise UsageError(f"{by.name} is not a language model.", "Leave out --examples.")
     return version + prompting.suffix
 
 
@@ -474,7 +454,7 @@ def estimate(  # noqa: PLR0913  (as `run`)
         totals.long += len(unit.parts) > 1
         # Notes that are not there yet are taken to be as long as they may be.
         notes = ["n" * 4 * NOTES_TOKENS] * (len(unit.parts) - 1)
-        for question in (*asker.notes(unit), *asker.questions(unit, notes)):
+        for question in (*asker.notes(unit), asker.question(unit, notes)):
             kept = answers.get(question.key) if answers else None
             if question.key in seen:
                 totals.repeated += 1
