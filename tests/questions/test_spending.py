@@ -15,7 +15,7 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.formats import plan_limits, resume_command
 from agentsignals.ingest import pipeline
-from agentsignals.questions.spending import Spending, spending
+from agentsignals.questions.spending import Spending, spending, sums
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from tests.claude import START, Log
@@ -49,13 +49,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def spent(store: Store, by: Any = "day", **more: Any) -> Spending:
-    return spending(store, by, zone=BERLIN, now=NOW, **more)
+    return spending(sums(store, "product"), by, zone=BERLIN, now=NOW, **more)
 
 
 def test_days_weeks_and_months_are_those_of_the_time_zone(store: Store) -> None:
     assert [(row.name, row.sessions) for row in spent(store).rows] == [
         ("2026-03-02", 1), ("2026-03-09", 1), ("2026-03-11", 3), ("2026-03-12", 1)]  # fmt: skip
-    assert [row.name for row in spending(store, zone=UTC, now=NOW).rows] == ["2026-03-02", "2026-03-08", "2026-03-11"]
+    assert [row.name for row in spending(sums(store, "product"), zone=UTC, now=NOW).rows] == [
+        "2026-03-02",
+        "2026-03-08",
+        "2026-03-11",
+    ]
     assert [(row.name, row.sessions) for row in spent(store, "week").rows] == [("2026-03-02", 1), ("2026-03-09", 5)]
     assert [(row.name, row.sessions) for row in spent(store, "month").rows] == [("2026-03", 6)]
 
@@ -91,7 +95,7 @@ def test_a_call_without_a_price_makes_the_sum_a_lower_bound_and_is_no_zero(store
     by_name = {row.name: row for row in spent(store, "model").rows}
     assert by_name["a-model-without-price"].cost_usd is None and by_name["a-model-without-price"].is_bound
     assert by_name["claude-opus-4-6"].cost_usd and spent(store).today.is_bound
-    nothing = spending(store, zone=BERLIN, now=datetime(2026, 5, 1, tzinfo=UTC)).today
+    nothing = spending(sums(store, "product"), zone=BERLIN, now=datetime(2026, 5, 1, tzinfo=UTC)).today
     assert (nothing.calls, nothing.cost_usd, nothing.output_tokens) == (0, 0.0, None)
 
 
@@ -99,7 +103,7 @@ def test_the_open_block_began_at_the_hour_of_its_first_call(store: Store) -> Non
     block = spent(store).block
     assert block is not None and (f"{block.start:%H:%M}", f"{block.end:%H:%M}") == ("21:00", "02:00")
     assert block.spent.sessions == 3
-    assert spending(store, zone=BERLIN, now=datetime(2026, 3, 12, 2, tzinfo=UTC)).block is None
+    assert spending(sums(store, "product"), zone=BERLIN, now=datetime(2026, 3, 12, 2, tzinfo=UTC)).block is None
     assert [row.name for row in spent(store, "block").rows][-1] == "2026-03-11 21:00"
 
 

@@ -17,7 +17,6 @@ from agentsignals.errors import NothingFound, UsageError
 from agentsignals.formats import PlanLimit, plan_limits
 from agentsignals.questions.question import formatted, times
 from agentsignals.questions.spending import Spending, Spent, spending, sums
-from agentsignals.store import Store
 from agentsignals.store.index import INDEX_FILE, main_context
 from agentsignals.store.selection import period
 
@@ -38,14 +37,15 @@ def run_today(options: argparse.Namespace) -> int:
     by, zone = options.by, _zone(options.timezone)
     begin = period(first, "--since")[0] if (first := since or _SINCE.get(by)) else None
     end = period(until, "--until")[1] if until else None
-    asked = partial(spending, store, by, context=context, until=end, model=model, zone=zone, most=options.limit)
+    kept = sums(store, context)
+    asked = partial(spending, kept, by, until=end, model=model, zone=zone, most=options.limit)
     made = asked(since=begin)
     if not (made.rows or since or until):  # nothing lately: all there is
         begin, made = None, asked()
     if made.last is None and model:
         from agentsignals.model.registry import did_you_mean
 
-        known = sorted({row["model"] for row in sums(store, context).rows if row["model"]})
+        known = sorted({row.model for row in kept.rows if row.model})
         raise NothingFound(
             f"No model call used a model {model!r}.", did_you_mean(model, known) or f"The models: {', '.join(known)}."
         )
@@ -54,7 +54,7 @@ def run_today(options: argparse.Namespace) -> int:
     day = f" since {begin.replace(tzinfo=UTC).astimezone(zone):%Y-%m-%d}" if begin else ""
     if not (made.rows or options.json or options.statusline or options.budget):
         raise NothingFound(f"No model call{day or ' until then'}; the last was on {made.last:%Y-%m-%d}.")
-    limits = _limits(store, context)
+    limits = _limits(kept.logs)
     budget = None if options.budget is None else _budget(made, options.budget)
     if options.json:
         print(json_text({"spending": made, "limits": limits, "budget": budget}))
@@ -112,9 +112,9 @@ def _budget(made: Spending, limit: float) -> dict[str, Any]:
 _END_BYTES = 256 * 1024
 
 
-def _limits(store: Store, context: str) -> list[PlanLimit]:
+def _limits(logs: list[tuple[str, str]]) -> list[PlanLimit]:
     """Return the limits of the person's plan whose windows are open, from the newest log that states any."""
-    for name, path in sums(store, context).logs:
+    for name, path in logs:
         with suppress(OSError), Path(path).open("rb") as log:
             log.seek(-min(_END_BYTES, log.seek(0, os.SEEK_END)), os.SEEK_END)
             if limits := plan_limits(name, log.read()):

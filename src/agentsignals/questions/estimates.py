@@ -11,7 +11,7 @@ says so.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from heapq import nlargest, nsmallest
 from itertools import repeat
@@ -36,7 +36,7 @@ from agentsignals.questions.question import (
     Part,
     Row,
     Table,
-    evidence_sums,
+    evidence_columns,
     formatted,
     joined_notes,
     mark,
@@ -86,10 +86,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
     @property
     def sessions(self) -> tuple[str, ...]:
         """Sessions with the largest parts. Computed on demand, because most estimates are cells and marks."""
-        if not self.is_sum:
-            return ()
-        parts = self.counted() if callable(self.counted) else self.counted
-        return top_sessions([(session_id, k) for session_id, k, _ in parts if k])
+        return _largest(_by_session(self.counted)) if self.is_sum else ()
 
     @property
     def ends(self) -> tuple[float | None, float | None]:
@@ -106,18 +103,19 @@ class Estimate(Struct, frozen=True, kw_only=True):
         query = fields.pop("sql", "")
         fields.pop("any_language", None)  # `Study.run` reads it
         note_evidence(id, self.counted)
+        parts = _by_session(self.counted)
         base: dict[str, Any] = {
             "unit": f"share of {fields['of']}",
             "command": f'agentsignals query "{query}"' if query else "",
             "kind": self.kind,
             "caveat": self.note,
-            "sessions": self.sessions,
+            "sessions": _largest(parts) if self.is_sum else (),
         }
         # Few sessions may make most of the total.
         total, kind = (self.k, "count") if self.kind == "share" else (self.value, self.kind)
         few = ""
         if isinstance(total, int | float) and (kind != "count" or total > 1):
-            of_few = _ruled_total(total, _parts_of(self.counted))
+            of_few = _ruled_total(total, _known_parts(self.counted, parts))
             few = of_few.sentence(partial(formatted, kind=kind)) if of_few and of_few.sessions >= _FEWEST else ""
         fields["note"] = joined_notes(few, fields.get("note") or "", self.note)
         return Finding(id=id, value=self.value, n=int(self.n), interval=self.interval, **base | fields)
@@ -166,7 +164,10 @@ def n_sessions(rows: Iterable[Row]) -> int:
 def top_sessions(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:
     """Return the sessions with the largest parts of a sum over (session, part)."""
     sessions, numbers = zip(*held, strict=True) if (held := list(parts)) else ((), ())
-    counted = nonzero_sums(sessions, numbers)
+    return _largest(nonzero_sums(sessions, numbers))
+
+
+def _largest(counted: Mapping[str, float]) -> tuple[str, ...]:
     largest = nlargest(TOP_SESSIONS, counted.values())
     # Of many sessions, equal ones above all, only those that may be among the first are put in order.
     most = {session_id: part for session_id, part in counted.items() if part > 0 and part > largest[-1]}
@@ -218,15 +219,19 @@ def _ruled_sum(parts: Iterable[float]) -> Ruled | None:
     return Ruled(few, part, part / total, middle, len(counted))
 
 
-def _parts_of(evidence: Evidence | None) -> Sequence[float]:
-    if evidence is None or isinstance(evidence, NoSessions):
-        return ()
-    if isinstance(evidence, EvidenceQuery):
-        return evidence.parts
-    return [k for k, _ in evidence_sums(evidence, lambda *_: []).values()]
+def _by_session(evidence: Evidence | None) -> Mapping[str, float]:
+    """Return the parts of a figure by session; nothing where a query would tell them."""
+    if evidence is None or isinstance(evidence, NoSessions | EvidenceQuery):
+        return {}
+    sessions, ks, _ = evidence_columns(evidence, lambda *_: [])
+    return nonzero_sums(sessions, ks)
 
 
-def _ruled_total(total: float, parts: Sequence[float]) -> Ruled | None:
+def _known_parts(evidence: Evidence | None, by_session: Mapping[str, float]) -> Collection[float]:
+    return evidence.parts if isinstance(evidence, EvidenceQuery) else by_session.values()
+
+
+def _ruled_total(total: float, parts: Collection[float]) -> Ruled | None:
     """Return how much few sessions make of a total; None where these are no parts of it, or few make half at most."""
     return _ruled_sum(parts) if isclose(fsum(parts), total, rel_tol=1e-6) else None
 
@@ -239,11 +244,11 @@ def _ruled_rows(made: Table, evidence: Sequence[Evidence | None]) -> str:
     """Name the rows whose total few sessions make most of, largest total first."""
     found: list[tuple[float, str]] = []
     for row, counted in zip(made.rows, evidence, strict=True):
-        parts: Sequence[float] | None = None
+        parts: Collection[float] | None = None
         for column, cell in zip(made.columns, map(without_bound, row), strict=True):
             if column.kind not in _TOTALS or not isinstance(cell, int | float) or cell <= (column.kind == "count"):
                 continue
-            parts = _parts_of(counted) if parts is None else parts
+            parts = _known_parts(counted, _by_session(counted)) if parts is None else parts
             few = _ruled_total(cell, parts)
             if few is not None and few.sessions >= _FEWEST:
                 name = next((str(name) for name in row if isinstance(name, str)), "")

@@ -9,7 +9,6 @@ Page, table and tooltip format their numbers by the functions at the end, so tha
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,7 +22,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentsignals.questions.sql import declared
-from agentsignals.stats.intervals import Interval
+from agentsignals.stats.intervals import Interval, sums
 
 Row = dict[str, Any]
 _Made = TypeVar("_Made")
@@ -395,26 +394,29 @@ def ranked_evidence(evidence: Evidence, ask: Ask) -> dict[str, tuple[float, floa
 
 def evidence_sums(evidence: Evidence, ask: Ask) -> dict[str, tuple[float, float]]:
     """Return k and n of each session that has any, unordered."""
+    sessions, ks, ns = evidence_columns(evidence, ask)
+    of_k = sums(sessions, ks)
+    return {session_id: (of_k[session_id], n) for session_id, n in sums(sessions, ns).items() if n or of_k[session_id]}
+
+
+def evidence_columns(evidence: Evidence, ask: Ask) -> tuple[Sequence[str], Sequence[float], Sequence[float]]:
+    """Return the sessions of evidence with their k and n; a session may be there several times."""
     rows = ask(evidence.sql, evidence.values) if isinstance(evidence, EvidenceQuery) else evidence
-    held = [] if isinstance(rows, NoSessions) else list(rows() if callable(rows) else rows)
-    ids = [row for row in held if isinstance(row, str)]
-    if len(ids) == len(held):
-        return {session_id: (n, n) for session_id, n in Counter(ids).items()}
-    sums: dict[str, tuple[float, float]] = {}
-    k: float
-    n: float
-    for counted in held:
-        if isinstance(counted, tuple):
-            session_id, k, n = counted
-        elif isinstance(counted, str):
-            session_id, k, n = counted, 1, 1
-        else:
-            session_id, n = counted["session_id"], counted.get("n", 1)
-            k = counted.get("k", n)
-        if n or k:
-            before = sums.get(session_id)
-            sums[session_id] = (k, n) if before is None else (before[0] + k, before[1] + n)
-    return sums
+    held: list[Any] = [] if isinstance(rows, NoSessions) else list(rows() if callable(rows) else rows)
+    kinds = set(map(type, held))
+    if kinds <= {str}:
+        return held, [1] * len(held), [1] * len(held)
+    if kinds != {tuple}:
+        held = [
+            part
+            if isinstance(part, tuple)
+            else (part, 1, 1)
+            if isinstance(part, str)
+            else (part["session_id"], part.get("k", part.get("n", 1)), part.get("n", 1))
+            for part in held
+        ]
+    sessions, ks, ns = zip(*held, strict=True)
+    return sessions, ks, ns
 
 
 def row_names(table: Table) -> list[str]:

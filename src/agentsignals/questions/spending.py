@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from math import fsum
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -82,13 +82,30 @@ class Spending(Struct, frozen=True, kw_only=True):
     """Model calls without a time, which are in no sum."""
 
 
-Row = dict[str, Any]
+class Quarter(Struct, array_like=True, frozen=True):
+    """Sums over the model calls of a session with one model in a quarter of an hour."""
+
+    session_id: str
+    project: str | None
+    branch: str | None
+    agent: str | None
+    model: str | None
+    number: int | None
+    """Since 1970; None for calls without a time."""
+    calls: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    cost_usd: float | None
+    unpriced: int
+    is_bound: bool | None
 
 
 class Sums(Struct):
     """What is kept of a store, so that DuckDB is loaded only where the store changed."""
 
-    rows: list[Row]
+    rows: list[Quarter]
     logs: list[tuple[str, str]]
     """Format and path of the logs of the sessions that were active last."""
 
@@ -100,17 +117,16 @@ def sums(store: Store, context: str) -> Sums:
     from agentsignals.questions.sql import IS_COST_BOUND, with_place  # noqa: PLC0415
     from agentsignals.store.query import rows  # noqa: PLC0415
 
-    names, values = rows(store, _SPENT.format(sessions=with_place(), is_bound=IS_COST_BOUND), values=[context])
-    made = Sums(rows=[dict(zip(names, row, strict=True)) for row in values], logs=rows(store, _NEWEST)[1])
+    _, values = rows(store, _SPENT.format(sessions=with_place(), is_bound=IS_COST_BOUND), values=[context])
+    made = Sums(rows=[Quarter(*row) for row in values], logs=rows(store, _NEWEST)[1])
     sidecars.write_cache(store, context, msgspec.json.encode(made), "spending")
     return made
 
 
 def spending(  # noqa: PLR0913  (the options of the verb)
-    store: Store,
+    kept: Sums,
     by: By = "day",
     *,
-    context: str = "product",
     since: datetime | None = None,
     until: datetime | None = None,
     model: str | None = None,
@@ -121,81 +137,89 @@ def spending(  # noqa: PLR0913  (the options of the verb)
     """Return what was spent. `since`, `until`: limits of the table (UTC, no zone); `model`: a part of its name; `zone`:
     of days and blocks, this machine's without one; `most`: rows of the table, the last or the largest."""
     moment = (now or datetime.now(UTC)).astimezone(zone)
-    every = [row for row in sums(store, context).rows if model is None or model.lower() in (row["model"] or "").lower()]
-    dated = [row for row in every if row["quarter"] is not None]
-    for row in dated:
-        row["at"] = datetime.fromtimestamp(row["quarter"] * _QUARTER_S, zone)
+    every = [row for row in kept.rows if model is None or model.lower() in (row.model or "").lower()]
+    quarters = sorted({row.number for row in every if row.number is not None})
+    at = {quarter: datetime.fromtimestamp(quarter * _QUARTER_S, zone) for quarter in quarters}
+    dated = [(row, row.number) for row in every if row.number is not None]
     day = moment.replace(tzinfo=None).date()
     monday, first = day - timedelta(days=day.weekday()), day.replace(day=1)
     begin, end = (None if at is None else at.replace(tzinfo=UTC).timestamp() / _QUARTER_S for at in (since, until))
     among = [
-        row
-        for row in dated
-        if (begin is None or row["quarter"] >= begin // 1) and (end is None or row["quarter"] < end)
+        (row, quarter)
+        for row, quarter in dated
+        if (begin is None or quarter >= begin // 1) and (end is None or quarter < end)
     ]
     starts: dict[int, int] = {}
     start = None  # of the five-hour block of a quarter of an hour, in seconds since 1970
-    for quarter in sorted({row["quarter"] for row in dated}):
+    for quarter in quarters:
         second = quarter * _QUARTER_S
         if start is None or second >= start + BLOCK.total_seconds():
             start = second // 3600 * 3600
         starts[quarter] = start
-    names_of: dict[By, Callable[[Row], str]] = {
-        "day": lambda row: f"{row['at']:%Y-%m-%d}",
-        "week": lambda row: f"{row['at'].date() - timedelta(days=row['at'].weekday()):%Y-%m-%d}",
-        "month": lambda row: f"{row['at']:%Y-%m}",
-        "block": lambda row: f"{datetime.fromtimestamp(starts[row['quarter']], zone):%Y-%m-%d %H:%M}",
-        "project": lambda row: row["project"] or "unknown",
-        "branch": lambda row: row["branch"] or "unknown",
-        "model": lambda row: row["model"] or "unknown",
-        "agent": lambda row: row["agent"] or "unknown",
+    of_time: dict[By, Callable[[int], str]] = {
+        "day": lambda quarter: f"{at[quarter]:%Y-%m-%d}",
+        "week": lambda quarter: f"{at[quarter].date() - timedelta(days=at[quarter].weekday()):%Y-%m-%d}",
+        "month": lambda quarter: f"{at[quarter]:%Y-%m}",
+        "block": lambda quarter: f"{datetime.fromtimestamp(starts[quarter], zone):%Y-%m-%d %H:%M}",
     }
-    groups: dict[str, list[Row]] = {}
-    for row in among:
-        groups.setdefault(names_of[by](row), []).append(row)
+    groups: dict[str, list[Quarter]] = {}
+    if by in of_time:
+        names = {quarter: of_time[by](quarter) for quarter in quarters}
+        for row, quarter in among:
+            groups.setdefault(names[quarter], []).append(row)
+    else:
+        for row, _ in among:
+            groups.setdefault(getattr(row, by) or "unknown", []).append(row)
     made = [_sum(name, of) for name, of in groups.items()]
-    is_time = by in ("day", "week", "month", "block")
+    is_time = by in of_time
     made.sort(key=(lambda spent: spent.name) if is_time else (lambda spent: (-(spent.cost_usd or 0.0), spent.name)))
+
+    def since_day(begin: date) -> list[Quarter]:
+        lately = {quarter for quarter in quarters if begin <= at[quarter].date() <= day}
+        return [row for row, quarter in dated if quarter in lately]
+
     listed = made if most is None else made[-most:] if is_time else made[:most]
     return Spending(
         zone=moment.tzname() or "",
         date=f"{day:%Y-%m-%d}",
-        today=_sum("today", [row for row in dated if row["at"].date() == day]),
-        week=_sum("this week", [row for row in dated if monday <= row["at"].date() <= day]),
-        month=_sum("this month", [row for row in dated if first <= row["at"].date() <= day]),
+        today=_sum("today", since_day(day)),
+        week=_sum("this week", since_day(monday)),
+        month=_sum("this month", since_day(first)),
         block=_open_block(dated, starts, moment, zone),
-        last=max((row["at"] for row in dated), default=None),
+        last=at[quarters[-1]] if quarters else None,
         by=by,
         rows=listed,
         n_rows=len(made),
-        whole=_sum("all", among),
-        undated=sum(row["calls"] for row in every if row["quarter"] is None),
+        whole=_sum("all", [row for row, _ in among]),
+        undated=sum(row.calls for row in every if row.number is None),
     )
 
 
-def _sum(name: str, of: Sequence[Row]) -> Spent:
-    costs = [row["cost_usd"] for row in of if row["cost_usd"] is not None]
+def _sum(name: str, of: Sequence[Quarter]) -> Spent:
+    costs = [row.cost_usd for row in of if row.cost_usd is not None]
     return Spent(
         name=name,
-        sessions=len({row["session_id"] for row in of}),
-        calls=sum(row["calls"] for row in of),
+        sessions=len({row.session_id for row in of}),
+        calls=sum(row.calls for row in of),
         **{
-            kind: int(sum(known)) if (known := [n for row in of if (n := row[kind]) is not None]) else None
+            kind: int(sum(known)) if (known := [n for row in of if (n := getattr(row, kind)) is not None]) else None
             for kind in _KINDS
         },
         cost_usd=fsum(costs) if costs or not of else None,
-        is_bound=any(row["is_bound"] or row["unpriced"] for row in of),
+        is_bound=any(row.is_bound or row.unpriced for row in of),
     )
 
 
-def _open_block(dated: Sequence[Row], starts: dict[int, int], moment: datetime, zone: tzinfo | None) -> Block | None:
+def _open_block(
+    dated: Sequence[tuple[Quarter, int]], starts: dict[int, int], moment: datetime, zone: tzinfo | None
+) -> Block | None:
     seconds = moment.timestamp()
     past = [start for quarter, start in starts.items() if quarter * _QUARTER_S <= seconds]
     start = max(past, default=None)
     if start is None or seconds >= start + BLOCK.total_seconds():
         return None
     begin = datetime.fromtimestamp(start, zone)
-    inside = [row for row in dated if starts[row["quarter"]] == start]
+    inside = [row for row, quarter in dated if starts[quarter] == start]
     return Block(
         start=begin, end=datetime.fromtimestamp(start + BLOCK.total_seconds(), zone), spent=_sum("block", inside)
     )

@@ -7,7 +7,6 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 
@@ -286,24 +285,25 @@ def deleted_files(uris: Iterable[str]) -> set[str]:
     """Return the files, and the sessions of databases, that no longer exist."""
     gone: set[str] = set()
     held: dict[str, set[str] | None] = {}
-    by_folder: dict[str, list[tuple[str, str]]] = {}
+    by_folder: dict[str, list[str]] = {}
     for uri in uris:
-        path = path_of(uri)
-        by_folder.setdefault(path.rpartition("/")[0], []).append((uri, path))
-    there: set[str] = set()
+        by_folder.setdefault(uri.rpartition("/")[0], []).append(uri)
     for folder, files in by_folder.items():
-        if len(files) >= _SEVERAL:  # one look into a folder takes less than one for each of its files
-            with suppress(OSError):
-                there.update(f"{folder}/{name}" for name in os.listdir(folder))
-    for uri, path in chain.from_iterable(by_folder.values()):
-        if path not in there and not os.path.lexists(path):
-            gone.add(uri)
-        elif (key := key_of(uri)) is not None:
-            if path not in held:
-                from agentsignals.sources import databases  # noqa: PLC0415  (as above)
-
-                held[path] = databases.session_ids(path)
-            ids = held[path]
-            if ids is not None and key not in ids:
+        unseen = files
+        if len(files) >= _SEVERAL and "//" not in f"{folder}/"[1:]:
+            with suppress(OSError):  # one look into a folder takes less than one for each of its files
+                there = set(os.listdir(folder))
+                unseen = [uri for uri in files if uri[len(folder) + 1 :] not in there]
+        for uri in unseen:
+            path = path_of(uri)
+            if not os.path.lexists(path):
                 gone.add(uri)
+            elif (key := key_of(uri)) is not None:
+                if path not in held:
+                    from agentsignals.sources import databases  # noqa: PLC0415  (as above)
+
+                    held[path] = databases.session_ids(path)
+                ids = held[path]
+                if ids is not None and key not in ids:
+                    gone.add(uri)
     return gone

@@ -9,7 +9,7 @@ coverage from six clusters on.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, compress, repeat
@@ -411,10 +411,10 @@ def sums(clusters: Sequence[_Cluster], parts: Sequence[float]) -> Mapping[_Clust
         return Counter(clusters)
     if len(set(clusters)) == len(parts):
         return dict(zip(clusters, parts, strict=True))
-    summed: dict[_Cluster, float] = {}
+    summed: defaultdict[_Cluster, float] = defaultdict(int)
     for cluster, part in zip(clusters, parts, strict=True):
-        summed[cluster] = summed.get(cluster, 0.0) + part
-    return summed
+        summed[cluster] += part
+    return dict(summed)
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:

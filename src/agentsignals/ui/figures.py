@@ -200,12 +200,12 @@ def _paid_to_models(snapshot: Snapshot, context: str, rows: Sequence[Row]) -> di
     among = {row["session_id"]: row for row in rows}
     paid: dict[str | None, dict[str, Row]] = {}
     for row in sums(snapshot.store, context).rows:
-        session = among.get(row["session_id"])
-        if session is None or session["cost_usd"] is None or row["cost_usd"] is None:
+        session = among.get(row.session_id)
+        if session is None or session["cost_usd"] is None or row.cost_usd is None:
             continue
-        of_model = paid.setdefault(row["model"] or None, {})
-        part = of_model.setdefault(row["session_id"], session | {"cost_usd": 0.0})
-        part["cost_usd"] += row["cost_usd"]
+        of_model = paid.setdefault(row.model or None, {})
+        part = of_model.setdefault(row.session_id, session | {"cost_usd": 0.0})
+        part["cost_usd"] += row.cost_usd
     counted = {session_id for of_model in paid.values() for session_id in of_model}
     for session_id in among.keys() - counted:
         paid.setdefault(among[session_id]["model"] or None, {})[session_id] = among[session_id]
