@@ -21,13 +21,14 @@ OURS := $(PIP) --no-deps --no-build-isolation --editable .
 COMPILE := .venv-tools/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-annotate --custom-compile-command 'make lock' pyproject.toml $(ARGS)
 
-.PHONY: help demo test test-slow test-nightly test-lab test-engines fuzz check format-check lint types docs-check docs conformance notebooks site golden bench growth gate watch-upstream lock audit clean
+.PHONY: help demo test test-slow test-gate test-nightly test-lab test-lab-nightly test-engines fuzz check format-check lint types docs-check docs conformance notebooks site golden bench growth gate watch-upstream lock audit clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo     a small sample corpus, analysed; writes demo/report.html"
 	@echo "make test     the tests of all but the lab, without those that take seconds each"
 	@echo "make test-slow those that take seconds each"
+	@echo "make test-gate both in one run, as CI asks for them"
 	@echo "make test-nightly of the slow ones, those that ask the same of more cases"
 	@echo "make test-lab the tests of packages/lab, with torch: into .venv-lab, 7 GB"
 	@echo "make test-engines the tests of Ray and of object stores: into .venv-engines, 1 GB"
@@ -56,16 +57,23 @@ test: $(VENV)/.dev
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow and not nightly" $(ARGS)
 
+# In one run: tests are collected, and stores that many read are made, once.
+test-gate: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not nightly" $(ARGS)
+
 test-nightly: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist worksteal -m nightly $(ARGS)
 
 # A thread a process: pytest has a process a core already.
 test-lab: $(LAB_VENV)/.lab
-	cd $(LAB) && OMP_NUM_THREADS=1 $(CURDIR)/$(LAB_VENV)/bin/python -m pytest -n auto --dist worksteal $(ARGS)
+	cd $(LAB) && OMP_NUM_THREADS=1 $(CURDIR)/$(LAB_VENV)/bin/python -m pytest -n auto --dist worksteal -m "not nightly" $(ARGS)
 
-# One process: Ray's cluster is the machine's.
+test-lab-nightly: $(LAB_VENV)/.lab
+	cd $(LAB) && $(CURDIR)/$(LAB_VENV)/bin/python -m pytest -m nightly $(ARGS)
+
+# One process: Ray's cluster is the machine's. What needs neither Ray nor a server is among the other tests.
 test-engines: $(ENGINES_VENV)/.engines
-	$(ENGINES_VENV)/bin/python -m pytest $(ARGS) $(ENGINES_TESTS)
+	$(ENGINES_VENV)/bin/python -m pytest -m engines $(ARGS) $(ENGINES_TESTS)
 
 # Another seed each time; it is printed, and the files of a failure are kept.
 fuzz: $(VENV)/.dev

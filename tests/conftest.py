@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, settings
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions"
 
+gc.disable()  # until all tests are collected: walking what is found so far again and again is a fifth of that time
+
 # Hundreds of processes begin here, and each would compile hundreds of modules anew.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -30,6 +32,7 @@ def pytest_collection_finish() -> None:
     """Thousands of collected tests live to the end: the collector need not walk them again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

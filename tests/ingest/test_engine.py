@@ -58,7 +58,10 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 every_engine = pytest.mark.parametrize(
     "engine",
-    [pytest.param(name, marks=pytest.mark.slow) if name == "ray" else name for name in sorted(ENGINES.places)],
+    [
+        pytest.param(name, marks=[pytest.mark.slow, pytest.mark.engines]) if name == "ray" else name
+        for name in sorted(ENGINES.places)
+    ],
     indirect=True,
 )
 
@@ -294,6 +297,7 @@ def assert_same_and_tidy(expected: Path, store: Path) -> None:
     assert Store(store).warnings == [] and Store(store).strays() == []
 
 
+@pytest.mark.engines
 @pytest.mark.slow
 def test_a_node_that_goes_takes_no_session_with_it(
     demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -324,6 +328,7 @@ def test_a_node_that_goes_takes_no_session_with_it(
         cluster.shutdown()
 
 
+@pytest.mark.engines
 @pytest.mark.slow
 def test_a_cluster_begun_for_a_run_ends_with_it() -> None:
     ray = pytest.importorskip("ray", reason="Ray is not installed: `make test-engines` has it")
@@ -332,6 +337,7 @@ def test_a_cluster_begun_for_a_run_ends_with_it() -> None:
     assert not ray.is_initialized()
 
 
+@pytest.mark.engines
 @pytest.mark.slow
 def test_a_cluster_whose_address_is_none_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: `make test-engines` has it").shutdown()

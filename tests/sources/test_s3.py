@@ -27,6 +27,7 @@ from tests.claude import Log
 from tests.ingest.test_data_sets import as_parquet
 from tests.ingest.test_pipeline import tables
 
+pytestmark = pytest.mark.engines
 SECRET = "wJalrXUtnFEMI"  # noqa: S105  (of a server of this file)
 
 

@@ -23,6 +23,7 @@ from agentsignals.store import Store, disk, remote, sidecars
 from tests.sources.test_s3 import bucket, prompts, put, trace
 
 __all__ = ["bucket"]
+pytestmark = pytest.mark.engines
 STORE = "s3://traces/team/store"
 
 

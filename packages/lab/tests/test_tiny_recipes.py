@@ -20,7 +20,7 @@ from tests.tiny_world import world
 from tests.tiny_world.tasks import function_task
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.torch
 def test_a_reduced_model_has_learnt_what_tones_do(tmp_path: Path) -> None:
     reduced = replace(tiny_training.LARGE, width=128, inner=256, heads=4, steps=150)
