@@ -25,6 +25,7 @@ from agentsignals.questions.findings import Reader
 from agentsignals.questions.question import Question
 from agentsignals.questions.upgrades import (
     METRICS,
+    LARGE,
     QUERIES,
     SLICED,
     Change,
@@ -189,7 +190,7 @@ def _nearest(order: list[str], version: str) -> int:
 
 
 def main(folder: str, histories: int) -> None:
-    question = Question(name="upgrades", question="", queries=QUERIES, function=measured, sliced=SLICED)
+    question = Question(name="upgrades", question="", queries=QUERIES, function=measured, sliced=SLICED, large=LARGE)
     sessions: list[MeasuredSession] = measured(Reader(Store(folder), [question]).inputs(question))
     projects = days_of(sessions)
     print(f"{sum(len(day) for of in projects for day in of)} sessions of {len(projects)} projects")

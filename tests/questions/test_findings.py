@@ -174,7 +174,7 @@ def test_what_can_not_be_much_is_no_candidate(monkeypatch: pytest.MonkeyPatch) -
 
 def by_column(rows: list[dict[str, Any]]) -> Rows:
     given = [name for row in rows for name in row] or ["session_id", "tool", "ran_s", "refused", "n"]
-    names = list(dict.fromkeys([*given, "agent", "model"]))
+    names = list(dict.fromkeys([*given, "agent", "model", "place", "cost_usd", BOUND, "unpriced"]))
     return Rows(names, [[row.get(name) for row in rows] for name in names])
 
 
@@ -298,7 +298,7 @@ def large(parts: list[float], usd: float = 1.0, results: int = 500) -> dict[str,
     row = {"session_id": "s", "name": "Bash", "tokens": 9, "times": 9, "results": results}
     return made_of(
         "large_results",
-        bill=[{"session_id": "s", "cost_usd": 10.0}],
+        sessions=[{"session_id": "s", "cost_usd": 10.0}],
         charges=[{"session_id": "s", "cause": "carried_results", "cost_usd": usd}],
         results=[{**row, "seq": n, "part": part} for n, part in enumerate(parts)],
     )
@@ -344,7 +344,7 @@ def test_the_agent_that_reads_again_is_named() -> None:
     bill = [{**row, "cost_usd": 1.0 + n % 3 / 10} for n, row in enumerate(sessions)]
     charges = [{"session_id": f"s{n}", "cause": "reread", "cost_usd": 0.3} for n in range(10)]
     repeats = [{"session_id": "s1", "kind": "reread", "path": "x.py", "name": "Read"}]
-    made = made_of("repeated_work", sessions=sessions, bill=bill, charges=charges, repeats=repeats)
+    made = made_of("repeated_work", sessions=bill, charges=charges, repeats=repeats)
     of_agent = made["repeated-work.reread.agent.a"]
     assert (
         "with a was spent re-reading unchanged files" in of_agent.sentence and "compared with 0.0%" in of_agent.sentence
@@ -456,7 +456,7 @@ def test_the_caveat_of_a_total_that_one_session_rules_is_the_median(big: float, 
         {"session_id": f"s{n}", "cost_usd": 20.0, "place": f"p{n}", BOUND: None, "unpriced": None} for n in range(32)
     ]
     charges = [{"session_id": f"s{n}", "cause": "rebuilt", "cost_usd": big if n == 9 else 1.0} for n in range(32)]
-    made = made_of("money", bill=bill, charges=charges, losses=[], writes=[])["money.rebuilt"]
+    made = made_of("money", sessions=bill, charges=charges, losses=[], writes=[])["money.rebuilt"]
     assert made.sentence.startswith(sentence) and made.caveat.startswith(caveat)
     assert made.sessions == ("s9", "s0", "s1", "s10", "s11")
     assert made.by_session == {"s9": big, "s0": 1.0, "s1": 1.0, "s10": 1.0, "s11": 1.0}
@@ -583,7 +583,7 @@ def test_one_reason_of_most_failures_is_said_unless_nobody_would_do_anything_abo
 def test_a_share_of_a_bill_that_is_a_lower_bound_is_an_upper_one(bound: int | None, words: str) -> None:
     bill = [{"session_id": "s", "place": "r", "cost_usd": 2.0, "visible_output_tokens": bound, "unpriced": None}]
     charges = [{"session_id": "s", "cause": "missed", "cost_usd": 1.0}]
-    assert words in made_of("money", bill=bill, charges=charges, losses=[], writes=[])["money.missed"].sentence
+    assert words in made_of("money", sessions=bill, charges=charges, losses=[], writes=[])["money.missed"].sentence
 
 
 def test_what_a_cause_took_is_the_sum_of_its_own_charges() -> None:
@@ -593,7 +593,7 @@ def test_what_a_cause_took_is_the_sum_of_its_own_charges() -> None:
     ]
     paid = [("s", "missed", 3.0), ("s", "rebuilt", 0.5), ("t", "missed", 0.004), ("s", "output", 4)]
     charges = [{"session_id": session, "cause": cause, "cost_usd": usd} for session, cause, usd in paid]
-    made = made_of("money", bill=bill, charges=charges, losses=[], writes=[])
+    made = made_of("money", sessions=bill, charges=charges, losses=[], writes=[])
     assert [made[f"money.{cause}"].size for cause in ("missed", "rebuilt", "compaction")] == [3.004, 0.5, 0.0]
     assert "in 1 of 2 sessions" in made["money.missed"].sentence, "less than a cent was counted as a session"
 
@@ -625,7 +625,7 @@ def test_advice_on_missed_caches_names_what_came_before_them(
     bill = [{"session_id": "s", "place": "r", "cost_usd": 8.0, "visible_output_tokens": None, "unpriced": None}]
     charges = [{"session_id": "s", "cause": "missed", "cost_usd": 5.0}]
     rows = [loss("missed", usd, after=after) for after, usd in losses]
-    made = made_of("money", bill=bill, charges=charges, losses=rows, writes=[])["money.missed"]
+    made = made_of("money", sessions=bill, charges=charges, losses=rows, writes=[])["money.missed"]
     assert says in made.details and advises in made.do and "cache should still have held" in made.sentence
     assert made.saves == (saves or 0.0) and ("Could save up to" in made.do) is (saves is not None)
     assert not {"tools", "instructions"} & set(made.do.split())
@@ -655,7 +655,7 @@ def test_advice_on_missed_caches_names_what_came_before_them(
 def test_advice_on_expired_caches_goes_by_their_life(losses: list[dict[str, Any]], advises: str, saves: float) -> None:
     bill = [{"session_id": "s", "place": "r", "cost_usd": 8.0, "visible_output_tokens": None, "unpriced": None}]
     charges = [{"session_id": "s", "cause": "rebuilt", "cost_usd": 5.0}]
-    made = made_of("money", bill=bill, charges=charges, losses=losses, writes=[])["money.rebuilt"]
+    made = made_of("money", sessions=bill, charges=charges, losses=losses, writes=[])["money.rebuilt"]
     assert advises in made.do and made.saves == pytest.approx(saves)
     assert "five minutes" not in made.do or all(row["lives_s"] == 300 for row in losses)
 
@@ -672,14 +672,13 @@ def test_an_hour_is_paid_in_sessions_without_a_loss_too(tokens: int, model: str,
     bill = [{"session_id": "s", "place": "r", "cost_usd": 8.0, "visible_output_tokens": None, "unpriced": None}]
     charges = [{"session_id": "s", "cause": "rebuilt", "cost_usd": 5.0}]
     rows = {"losses": [loss("rebuilt", 5.0, pause_s=1500)], "writes": [{"model": model, "at": None, "tokens": tokens}]}
-    made = made_of("money", bill=bill, charges=charges, **rows)["money.rebuilt"]
+    made = made_of("money", sessions=bill, charges=charges, **rows)["money.rebuilt"]
     assert advises in made.do and made.saves == pytest.approx(saves)
 
 
 def test_what_can_not_be_told_names_the_agents() -> None:
-    base = {"model": None, "is_unpriced": True, "is_bound": True, "has_tokens": False, "first": ["s"]}
-    sessions = [{"agent": f"agent-{k}", "n": min(k, 1) + 1, **base} for k in range(40)]
-    sessions.append({"agent": None, "n": 1, **base})
+    base = {"cost_usd": None, "visible_output_tokens": 9, "has_tokens": False}
+    sessions = [{"session_id": str(n), "agent": f"agent-{n // 2}" if n else None, **base} for n in range(80)]
     for made in made_of("data_quality", sessions=sessions, artifacts=[]).values():
         assert "(agent-1 2, agent-10 2, " in made.sentence and "…)" in made.sentence and len(made.sentence) < 400
 
@@ -708,8 +707,8 @@ def test_an_unknown_cost_says_whether_tokens_or_a_price_are_missing(
 def test_what_one_session_paid_is_as_sure_as_one_session() -> None:
     bill = [{"session_id": f"s{n}", "cost_usd": 10.0, BOUND: None, "unpriced": None} for n in range(40)]
     charges = [{"session_id": f"s{n}", "cause": "rebuilt", "cost_usd": 1.0 if n < 20 else 0.001} for n in range(40)]
-    assert made_of("money", bill=bill, charges=charges, losses=[], writes=[])["money.rebuilt"].n == 20
-    alone = made_of("money", bill=bill, charges=[charges[0] | {"cost_usd": 90.0}], losses=[], writes=[])[
+    assert made_of("money", sessions=bill, charges=charges, losses=[], writes=[])["money.rebuilt"].n == 20
+    alone = made_of("money", sessions=bill, charges=[charges[0] | {"cost_usd": 90.0}], losses=[], writes=[])[
         "money.rebuilt"
     ]
     assert alone.n == 1 and alone.share == 0.225 and said(alone) == []
@@ -859,13 +858,11 @@ def test_lines_of_gives_the_file_and_line(tmp_path: Path) -> None:
 def dear(place_usd: float, places: tuple[int, int], charges: list[tuple[int, str, float]]) -> Answer:
     """What is said of a place of so many sessions, each at this cost, beside others that cost a dollar each."""
     n_dear, n = places[0], sum(places)
-    sessions = [
-        {"session_id": f"s{k}", "agent": "a", "model": "m", "place": "dear" if k < n_dear else "other"}
-        for k in range(n)
-    ]
-    bill = [{"session_id": f"s{k}", "cost_usd": place_usd if k < n_dear else 1.0} for k in range(n)]
+    base = {"agent": "a", "model": "m"}
+    here = {"place": "dear", "cost_usd": place_usd}, {"place": "other", "cost_usd": 1.0}
+    sessions = [{"session_id": f"s{k}", **base, **here[k >= n_dear]} for k in range(n)]
     paid = [{"session_id": f"s{k}", "cause": cause, "cost_usd": usd} for k, cause, usd in charges]
-    made = made_of("expensive_projects", sessions=sessions, bill=bill, charges=paid)
+    made = made_of("expensive_projects", sessions=sessions, charges=paid)
     (found,) = [each for each in made.values() if "in dear costs" in each.sentence]
     return found
 

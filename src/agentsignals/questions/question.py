@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
-from itertools import repeat
+from itertools import compress, repeat
 from math import floor, isfinite, log10
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
@@ -170,6 +170,11 @@ class Rows:
     def columns(self, *names: str) -> list[Sequence[Any]]:
         """Return these columns."""
         return [self._columns[name] for name in names]
+
+    def known(self, column: str) -> Rows:
+        """Return the rows that have a value of this column."""
+        is_known = [value is not None for value in self._columns[column]]
+        return Rows([*self._columns], [list(compress(values, is_known)) for values in self._columns.values()])
 
     def derived(self, make: Callable[[Rows], _Made]) -> _Made:
         """Return what `make` makes of the rows: made once, whichever questions want it."""

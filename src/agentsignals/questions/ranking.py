@@ -10,22 +10,23 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from math import ceil, erfc, fsum, sqrt
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from agentsignals.questions.charts import buckets_of, start_of
+from agentsignals.questions.charts import buckets_of
 from agentsignals.questions.estimates import ClusteredShare, ruled, share_of_kinds, top_sessions
-from agentsignals.questions.question import Inputs, Part, Question, Row, Rows, cut, formatted, interval, times
-from agentsignals.questions.sql import PLACE, read_queries
+from agentsignals.questions.question import Inputs, Part, Question, Rows, cut, formatted, interval, times
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, Interval, Z
 from agentsignals.stats.paired import benjamini_hochberg, difference_interval
 
@@ -391,8 +392,6 @@ def safe_excerpt(value: str, most: int = 200) -> str:
 
 KEYS = {"place": "in {}", "agent": "with {}", "model": "with {}"}
 """Columns that sessions are contrasted by, and how a sentence says it."""
-SESSIONS = f"SELECT session_id, agent, model, {PLACE} FROM sessions ORDER BY session_id"
-"""Query for `cells_of`."""
 
 
 class Cells(NamedTuple):
@@ -425,10 +424,15 @@ Kind = tuple[int, float, float]
 
 
 def cells_of(sessions: Rows) -> Cells:
-    """Return the cells of these rows of `SESSIONS`."""
+    """Return the cells of these rows of `sql.FACTS`."""
     ids, *facts = sessions.columns("session_id", *KEYS)
     numbers = {facts: number for number, facts in enumerate(dict.fromkeys(zip(*facts, strict=True)))}
     return Cells(dict(zip(ids, map(numbers.__getitem__, zip(*facts, strict=True)), strict=True)), list(numbers))
+
+
+def priced(sessions: Rows) -> Rows:
+    """Return the bill: the rows of `sql.FACTS` with a known cost."""
+    return sessions.known("cost_usd")
 
 
 LEAST_PART = 0.1
@@ -521,40 +525,42 @@ def contrasts(counted: Mapping[Kind, int], cells: Cells, keys: Iterable[str] = t
     return made
 
 
-OF_TOTALS = read_queries(__file__)["summary"]["sessions"]
-"""Query for `totals`: a row a session."""
 MOST_FINDINGS = 3
 RECENT_DAYS = (7, 30)
 """Days of a trend: the longer of these that the span holds at least twice."""
 NOUNS = {"product": "session", "eval": "attempt"}
 
 
-def totals(rows: Iterable[Row]) -> Totals:
-    """Return the figures of sessions. Rows: those of `OF_TOTALS`."""
-    held = list(rows)
-    dated = [row for row in held if row["started_at"] is not None]
-    times = [row["started_at"] for row in dated]
+Told = tuple[datetime | None, float | None, Any, int, int]
+"""What `totals` is told of a session: when it began; its cost, and whether that is a lower bound; its answered calls, of
+which the trace says whether they failed (the denominator of `user.tool_error_rate`), and those that failed."""
+
+
+def totals(sessions: Iterable[Told]) -> Totals:
+    """Return the figures of sessions."""
+    held = list(sessions)
+    dated = sorted((each for each in held if each[0] is not None), key=itemgetter(0))
+    times = [at for at, *_ in dated if at is not None]
     span = buckets_of(times)
     periods: list[Period] = []
     whole = _period("", held)
     recent = before = _period("", [])
     days = 0
     if span is not None:
-        by_start: dict[datetime, list[Row]] = {start: [] for start in span.starts()}
-        for row in dated:
-            by_start[start_of(row["started_at"], span.step)].append(row)
-        periods = [_period(f"{start:%Y-%m-%d}", of_it) for start, of_it in by_start.items()]
-        end = max(times)
-        days = max((n for n in RECENT_DAYS if end - min(times) >= timedelta(days=2 * n)), default=0)
-        since, earlier = end - timedelta(days=days), end - timedelta(days=2 * days)
-        recent = _period("", [row for row in dated if row["started_at"] > since])
-        before = _period("", [row for row in dated if earlier < row["started_at"] <= since])
+        starts = list(span.starts())
+        cuts = [bisect_left(times, start) for start in (*starts, datetime.max)]
+        spans = zip(starts, pairwise(cuts), strict=True)
+        periods = [_period(f"{start:%Y-%m-%d}", dated[at:end]) for start, (at, end) in spans]
+        end = times[-1]
+        days = max((n for n in RECENT_DAYS if end - times[0] >= timedelta(days=2 * n)), default=0)
+        earlier, since = (bisect_right(times, end - timedelta(days=n * days)) for n in (2, 1))
+        before, recent = _period("", dated[earlier:since]), _period("", dated[since:])
     return Totals(
         sessions=len(held),
-        first=min(times, default=None),
-        last=max(times, default=None),
+        first=times[0] if times else None,
+        last=times[-1] if times else None,
         cost_usd=whole.cost_usd,
-        priced=sum(row["cost_usd"] is not None for row in held),
+        priced=sum(usd is not None for _, usd, *_ in held),
         at_least=whole.at_least,
         answered=whole.answered,
         failed=whole.failed,
@@ -568,15 +574,15 @@ def totals(rows: Iterable[Row]) -> Totals:
     )
 
 
-def _period(start: str, rows: Sequence[Row]) -> Period:
-    costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
+def _period(start: str, sessions: Sequence[Told]) -> Period:
+    known = [usd for _, usd, *_ in sessions if usd is not None]
     return Period(
         start=start,
-        sessions=len(rows),
-        cost_usd=fsum(costs) if costs else None,
-        at_least=any(row["is_bound"] or row["unpriced"] for row in rows),
-        answered=sum(row["answered"] for row in rows),
-        failed=sum(row["failed"] for row in rows),
+        sessions=len(sessions),
+        cost_usd=fsum(known) if known else None,
+        at_least=any(is_bound for _, _, is_bound, *_ in sessions),
+        answered=sum([answered for *_, answered, _ in sessions]),
+        failed=sum([failed for *_, failed in sessions]),
     )
 
 

@@ -52,6 +52,14 @@ def is_cost_bound(session: Mapping[str, Any]) -> bool:
     return session[BOUND] is not None or session["unpriced"] is not None
 
 
+FACTS = (
+    f"SELECT session_id, agent, agent_version, model, {PLACE}, {STARTED}, {IS_SUBAGENTS} AS is_subagents, n_prompts,"
+    f" n_edits, cost_usd, main_cost_usd, unpriced, {BOUND},"
+    " input_tokens IS NOT NULL AND output_tokens IS NOT NULL AS has_tokens,"
+    " main_input_tokens + coalesce(main_cache_read_tokens, 0) + coalesce(main_cache_write_tokens, 0) AS sent_tokens,"
+    " list_contains(conventions, 'rewinds_logged') AS logs_rewinds FROM sessions ORDER BY session_id"
+)
+"""What findings want to know of sessions, one row each: they are read once for all."""
 SESSIONS = (
     f"SELECT session_id, agent, model, {PLACE}, parent_session_id, {IS_SUBAGENTS} AS is_subagents, {STARTED}, title,"
     " n_prompts, n_steps, n_tool_calls, n_subagent_tool_calls, n_edits, input_tokens, output_tokens, cache_read_tokens,"

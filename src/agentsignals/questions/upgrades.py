@@ -12,26 +12,27 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, cached_property, partial
-from itertools import groupby, pairwise
+from itertools import compress, groupby, pairwise
 from math import exp, fsum, log
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeGuard
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.model.prices import same_models
-from agentsignals.questions.estimates import by, ranked, tally
+from agentsignals.questions.estimates import ranked
 from agentsignals.questions.question import Inputs, Kind, times
-from agentsignals.questions.sql import CALLED, IS_SUBAGENTS, LOOPS, LOST, OBJECTIONS, is_cost_bound, read_queries
+from agentsignals.questions.sql import BOUND, CALLED, FACTS, LOOPS, LOST, OBJECTIONS, read_queries
 from agentsignals.stats.intervals import Interval
 from agentsignals.stats.paired import FEWEST_OF_A_SERIES, Stratified, holm, stratified
 from agentsignals.stats.validation import HALF, figures_of
 
 QUERIES = {
-    **read_queries(__file__, is_subagents=IS_SUBAGENTS)["upgrades"],
-    "losses": LOST, "turns": OBJECTIONS, "calls": CALLED, "runs": LOOPS,
+    **read_queries(__file__)["upgrades"],
+    "sessions": FACTS, "losses": LOST, "turns": OBJECTIONS, "calls": CALLED, "runs": LOOPS,
 }  # fmt: skip
-SLICED = frozenset(("calls", "runs", "edited"))
+SLICED, LARGE = frozenset(("calls", "runs", "edited")), frozenset(("sessions", "losses", "turns"))
 FEWEST, MOST = FEWEST_OF_A_SERIES, 60
 """Comparable sessions on either side of a change: fewer say nothing, and more are of another time."""
 FEWEST_DAYS = 3
@@ -166,7 +167,7 @@ def compared(sessions: Sequence[MeasuredSession]) -> list[Change]:
         return fsum((value if metric.is_share else exp(value)) * n for value, n in values)
 
     made: list[Change] = []
-    for _, of in groupby(sorted(sessions, key=lambda s: (s.agent, s.started, s.id)), lambda s: s.agent):
+    for _, of in groupby(sorted(sessions, key=attrgetter("agent", "started", "id")), attrgetter("agent")):
         series = list(of)
         for change, before, after in (*_versions(series), *_models(series)):
             made += [_compared(change, metric, before, after, total) for metric in METRICS]
@@ -233,44 +234,58 @@ def _is_same(one: Change, other: Change) -> bool:
 
 def measured(inputs: Inputs) -> list[MeasuredSession]:
     """Return the sessions with a time and a version or model, with their measures."""
-    answered = [(row["session_id"], row["failed"], n) for row in inputs.many["calls"] if (n := row["answered"])]
-    loops = Counter(row["session_id"] for row in inputs.many["runs"])
-    losses = tally((row for row in inputs.rows["losses"] if row["thread"] == "main"), "session_id", weight="tokens")
+    sessions, calls = inputs.many["sessions"], inputs.many["calls"]
+    ids, *counts = calls.columns("session_id", "failed", "answered")
+    answered = dict(zip(ids, zip(*counts, strict=True), strict=True))
+    (looping,) = inputs.many["runs"].columns("session_id")
+    loops = Counter(looping)
+    lost: Counter[str] = Counter()
+    for session_id, thread, tokens in zip(
+        *inputs.many["losses"].columns("session_id", "thread", "tokens"), strict=True
+    ):
+        if thread == "main":
+            lost[session_id] += tokens
     rewinds = {row["session_id"]: row["n"] for row in inputs.rows["rewinds"]}
     figures = [f for f in figures_of("chat.pushback_type") if f.value != "non_pushback"]
     right = {f.value for f in figures if f.precision is not None and f.precision >= HALF}
-    turns = by(inputs.rows["turns"], "session_id")
-    logged = Counter(row["model"] for row in inputs.rows["sessions"] if row["model"])
+    judged: Counter[str] = Counter()
+    objections: Counter[str] = Counter()
+    for session_id, label, n in zip(*inputs.many["turns"].columns("session_id", "label", "n"), strict=True):
+        judged[session_id] += n
+        if label in right:
+            objections[session_id] += n
+    edited = dict(zip(*inputs.many["edited"].columns("session_id", "seconds"), strict=True))
+    seen = [not is_subagents for is_subagents in sessions.columns("is_subagents")[0]]
+    columns = ("session_id", "agent", "agent_version", "model", "place", "started_at", "n_edits")
+    facts = list(compress(zip(*sessions.columns(*columns), strict=True), seen))
+    amounts = sessions.columns("n_prompts", "sent_tokens", "logs_rewinds", "main_cost_usd", BOUND, "unpriced")
+    logged = Counter(model for _, _, _, model, *_ in facts if model)
     same = same_models(logged)
     names = {same[model]: model for model, _ in reversed(logged.most_common())}  # as most sessions spell it
-    dated = {row["session_id"]: row for row in inputs.rows["sessions"] if row["started_at"] is not None}
-    logging = {key: row["n_prompts"] for key, row in dated.items() if row["logs_rewinds"] or key in rewinds}
-    parts: dict[str, dict[str, tuple[float, float]]] = {
-        "failed-calls": {key: (failed, n) for key, failed, n in answered},
-        "loops": {key: (loops[key], n) for key, _, n in answered},
-        "cost": {
-            key: (usd, n)
-            for key, row in dated.items()
-            if (n := row["n_prompts"]) and (usd := row["main_cost_usd"] or 0) > 0 and not is_cost_bound(row)
-        },
-        "cache-misses": {key: (losses[key], n) for key, row in dated.items() if (n := row["sent_tokens"])},
-        "pushback": {
-            key: (sum(t["n"] for t in of if t["label"] in right), sum(t["n"] for t in of)) for key, of in turns.items()
-        },
-        "rewinds": {key: (k, n + k) for key, n in logging.items() if n + (k := rewinds.get(key, 0))},
-        "first-edit": {row["session_id"]: (s, 1) for row in inputs.many["edited"] if (s := row["seconds"] or 0) > 0},
-    }
 
-    def measure(key: str) -> Mapping[str, Value]:
-        held = ((metric, of[key]) for metric in METRICS if key in (of := parts[metric.name]))
-        return {m.name: Value(min(1.0, k / n) if m.is_share else log(k / n), n) for m, (k, n) in held}
+    def measure(key: str, amounts: tuple[Any, ...]) -> Mapping[str, Value]:
+        n_prompts, sent, logs_rewinds, usd, *bounds = amounts
+        failed, n = answered.get(key, (0, 0))
+        seconds, back = edited.get(key) or 0, rewinds.get(key, 0)
+        parts = {
+            "failed-calls": (failed, n),
+            "loops": (loops[key], n),
+            "cost": (usd, n_prompts if (usd or 0) > 0 and bounds == [None, None] else 0),
+            "cache-misses": (lost[key], sent),
+            "pushback": (objections[key], judged[key]),
+            "rewinds": (back, n_prompts + back if logs_rewinds or back else 0),
+            "first-edit": (seconds, int(seconds > 0)),
+        }
+        held = ((metric, *parts[metric.name]) for metric in METRICS if parts[metric.name][1])
+        return {m.name: Value(min(1.0, k / n) if m.is_share else log(k / n), n) for m, k, n in held}
 
     return [
         MeasuredSession(
-            key, row["agent"], row["agent_version"], names[same[row["model"]]] if row["model"] else None,
-            row["place"], row["started_at"], bool(row["n_edits"]), partial(measure, key),
+            key, agent, version, names[same[model]] if model else None, place, started, bool(n_edits),
+            partial(measure, key, of),
         )
-        for key, row in dated.items()
+        for (key, agent, version, model, place, started, n_edits), of in zip(facts, compress(zip(*amounts, strict=True), seen), strict=True)
+        if started is not None
     ]  # fmt: skip
 
 
@@ -294,7 +309,7 @@ def _versions(series: Sequence[MeasuredSession]) -> Iterator[_Sides]:
             name: (tuple(map(int, number.split("."))), at)
             for (name, at), number in zip(order.items(), numbers, strict=True)
         }
-    held.sort(key=lambda s: (order[s.version or ""], s.started, s.id))
+    held.sort(key=lambda s: order[s.version or ""])  # of one version they are in order of time
     starts = [0]
     for at in range(FEWEST, len(held) - FEWEST + 1):
         if held[at].version != held[at - 1].version and at - starts[-1] >= FEWEST:

@@ -27,19 +27,22 @@ from agentsignals.questions.ranking import (
     Answer,
     Bounds,
     Findings,
+    Totals,
     candidate_answers,
     decode_findings,
     elsewhere,
     may_be_told,
+    priced,
     ranked_answers,
     too_few_sessions,
 )
 from agentsignals.questions.sql import (
-    BILL,
     BOUND,
+    CALLED,
     CARRIED,
     CAUSES,
     ENGLISH_ONLY,
+    FACTS,
     LIES,
     NAMED,
     PAID,
@@ -302,17 +305,36 @@ FINDINGS = Registry[Question](
 _BILL = Question(
     name="bill",
     question="",
-    queries={"bill": BILL},
-    large=frozenset(("bill",)),
+    queries={"sessions": FACTS},
+    large=frozenset(("sessions",)),
     function=lambda _: [],
     context="either",
     needs_charges=True,
 )
+
+
+def _totals(inputs: Inputs) -> Totals:
+    sessions = inputs.many["sessions"].columns("session_id", "started_at", "cost_usd", BOUND, "unpriced")
+    ids, *counts = inputs.many["calls"].columns("session_id", "answered", "failed")
+    calls = dict(zip(ids, zip(*counts, strict=True), strict=True))
+    billed = {row["session_id"]: row["usd"] for row in inputs.rows["billed"]}
+    return ranking.totals(
+        (at, billed.get(s) if usd is None else usd, bound is not None or unpriced is not None, *calls.get(s, (0, 0)))
+        for s, at, usd, bound, unpriced in zip(*sessions, strict=True)
+    )
+
+
 _TOTALS = Question(
     name="totals",
     question="",
-    queries={"sessions": ranking.OF_TOTALS},
-    function=lambda inputs: ranking.totals(inputs.rows["sessions"]),
+    queries={
+        "sessions": FACTS,
+        "calls": CALLED,
+        "billed": "SELECT session_id, max(harness_cost_usd) AS usd FROM attempts GROUP BY ALL HAVING usd IS NOT NULL",
+    },
+    large=frozenset(("sessions",)),
+    sliced=frozenset(("calls",)),
+    function=_totals,
     context="either",
 )
 _RESOLVED = Question(
@@ -478,7 +500,7 @@ def _answers(reader: Reader, asked: dict[str, Question], is_told: Callable[[Answ
             made.left_out[name] = FINDINGS.broken[question.name]
     if of_costs:
         of_bill = reader.inputs(_BILL)
-        made.bill = _bill(of_bill.many["bill"], of_bill.paid)
+        made.bill = _bill(of_bill.many["sessions"].derived(priced), of_bill.paid)
     return made
 
 

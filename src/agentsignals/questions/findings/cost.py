@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from heapq import nsmallest
 from itertools import chain, repeat
@@ -13,16 +13,16 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from agentsignals.model import prices
-from agentsignals.questions.estimates import RULED, TOP_SESSIONS, listing, tally
+from agentsignals.questions.estimates import RULED, TOP_SESSIONS, listing
 from agentsignals.questions.question import Inputs, Question, Row, formatted
 from agentsignals.questions.ranking import (
-    SESSIONS,
     Answer,
     Candidate,
     Contrast,
     cells_of,
     contrasts,
     finding_id,
+    priced,
     safe_excerpt,
     safe_name,
     sessions_sql,
@@ -30,10 +30,10 @@ from agentsignals.questions.ranking import (
     with_source_lines,
 )
 from agentsignals.questions.sql import (
-    BILL,
     BOUND,
     CARRIED,
     CAUSES,
+    FACTS,
     IS_SUBAGENTS,
     LOST,
     REPEATS,
@@ -45,11 +45,7 @@ from agentsignals.views.usage import LEAST_LOST, LONG_LIFETIME_S
 LEAST_PART = 0.05
 """Share of its session's result cost from which a result is large; smaller ones are filtered in SQL."""
 _SQL = read_queries(
-    __file__,
-    least_part=str(LEAST_PART),
-    is_subagents=IS_SUBAGENTS,
-    long_lifetime_s=str(LONG_LIFETIME_S),
-    top_sessions=str(TOP_SESSIONS),
+    __file__, least_part=str(LEAST_PART), is_subagents=IS_SUBAGENTS, long_lifetime_s=str(LONG_LIFETIME_S)
 )
 
 COSTLIEST_SHARE, CONCENTRATED, FEWEST_SESSIONS = 0.05, 0.5, 20
@@ -58,7 +54,7 @@ deviation of 1 the dearest twentieth makes a quarter, with 1.5 half."""
 
 
 def few_sessions(inputs: Inputs) -> list[Answer]:
-    bill = zip(*inputs.many["sessions"].columns("session_id", "cost_usd"), strict=True)
+    bill = zip(*inputs.many["sessions"].derived(priced).columns("session_id", "cost_usd"), strict=True)
     dearest: list[tuple[str, float]] = sorted(bill, key=itemgetter(1), reverse=True)  # equal ones by id, as asked
     total = fsum([usd for _, usd in dearest])
     if len(dearest) < FEWEST_SESSIONS or not total:
@@ -97,7 +93,7 @@ def few_sessions(inputs: Inputs) -> list[Answer]:
     ]
 
 
-FEW_SESSIONS_FINDING = Question(**declared("asked", "few_sessions", sessions=BILL), function=few_sessions)
+FEW_SESSIONS_FINDING = Question(**declared("asked", "few_sessions", sessions=FACTS), function=few_sessions)
 
 
 # -- Expensive places
@@ -107,7 +103,9 @@ APART = 1.5
 
 
 def expensive_projects(inputs: Inputs) -> list[Answer]:
-    cost: dict[str, float] = dict(zip(*inputs.many["bill"].columns("session_id", "cost_usd"), strict=True))
+    cost: dict[str, float] = dict(
+        zip(*inputs.many["sessions"].derived(priced).columns("session_id", "cost_usd"), strict=True)
+    )
     if not cost:
         return []
     cells = inputs.many["sessions"].derived(cells_of)
@@ -169,7 +167,7 @@ def expensive_projects(inputs: Inputs) -> list[Answer]:
 
 
 EXPENSIVE_PROJECTS_FINDING = Question(
-    **declared("asked", "expensive_projects", bill=BILL, sessions=SESSIONS), function=expensive_projects
+    **declared("asked", "expensive_projects", sessions=FACTS), function=expensive_projects
 )
 
 
@@ -320,7 +318,7 @@ _OF_RESULTS = "How much of the re-sent context is tool results is estimated from
 
 
 def money(inputs: Inputs) -> list[Answer]:
-    bill = inputs.many["bill"]
+    bill = inputs.many["sessions"].derived(priced)
     costs, *bounds = bill.columns("cost_usd", BOUND, "unpriced")
     total = fsum(costs)
     if not total:
@@ -363,7 +361,7 @@ def money(inputs: Inputs) -> list[Answer]:
     return made
 
 
-MONEY_FINDING = Question(**declared("asked", "money", bill=BILL, losses=LOST), function=money)
+MONEY_FINDING = Question(**declared("asked", "money", sessions=FACTS, losses=LOST), function=money)
 
 
 # -- Large tool results
@@ -375,15 +373,15 @@ BESIDE = 0.1
 
 
 def large_results(inputs: Inputs) -> list[Answer]:
-    (costs,), rows = inputs.many["bill"].columns("cost_usd"), inputs.many["results"]
+    (costs,), rows = inputs.many["sessions"].derived(priced).columns("cost_usd"), inputs.many["results"]
     results = sum(dict(zip(*rows.columns("session_id", "results"), strict=True)).values())
     if not costs or results < FEWEST_RESULTS:
         return []
     usd = inputs.paid["carried_results"]
     every = zip(*rows.columns("part", "session_id", "seq", "name", "tokens", "times"), strict=True)
-    priced = ((part * usd.get(named[0], 0.0), *named) for part, *named in every if part is not None)
+    paid = ((part * usd.get(named[0], 0.0), *named) for part, *named in every if part is not None)
     dear = nsmallest(
-        min(MOST_RESULTS, ceil(LARGEST_SHARE * results)), priced, key=lambda each: (-each[0], each[1], each[2])
+        min(MOST_RESULTS, ceil(LARGEST_SHARE * results)), paid, key=lambda each: (-each[0], each[1], each[2])
     )
     few = [each for each in dear if each[0] >= BESIDE * dear[0][0]]
     if not few:
@@ -419,7 +417,7 @@ def large_results(inputs: Inputs) -> list[Answer]:
     ]
 
 
-LARGE_RESULTS_FINDING = Question(**declared("asked", "large_results", bill=BILL), function=large_results)
+LARGE_RESULTS_FINDING = Question(**declared("asked", "large_results", sessions=FACTS), function=large_results)
 
 
 # -- Repeated work
@@ -443,7 +441,7 @@ _BY_ARGUMENTS = (
 
 
 def repeated_work(inputs: Inputs) -> list[Answer]:
-    bill = inputs.many["bill"]
+    bill = inputs.many["sessions"].derived(priced)
     cost: dict[str, float] = dict(zip(*bill.columns("session_id", "cost_usd"), strict=True))
     total = fsum(cost.values())
     if not total:
@@ -506,7 +504,7 @@ def _most(calls: list[Row]) -> str:
 
 
 REPEATED_WORK_FINDING = Question(
-    **declared("asked", "repeated_work", sessions=SESSIONS, bill=BILL, repeats=REPEATS),
+    **declared("asked", "repeated_work", sessions=FACTS, repeats=REPEATS),
     function=repeated_work,
 )
 
@@ -517,19 +515,20 @@ _CAVEAT = "An exact count, not an estimate."
 
 
 def data_quality(inputs: Inputs) -> list[Answer]:
-    alike = inputs.rows["sessions"]
-    n = sum(row["n"] for row in alike)
-    if not n:
+    of_sessions = ("session_id", "agent", "model", "cost_usd", BOUND, "has_tokens")
+    sessions, agents, models, costs, bounds, has_tokens = inputs.many["sessions"].columns(*of_sessions)
+    if not sessions:
         return []
 
-    def listed(rows: list[Row], column: str = "agent") -> str:
-        return safe_excerpt(listing(tally([{**row, column: row[column] or "unnamed"} for row in rows], column)))
+    def listed(rows: list[int], names: Sequence[str | None] = agents) -> str:
+        return safe_excerpt(listing(Counter(names[row] or "unnamed" for row in rows)))
 
-    unpriced = [row for row in alike if row["is_unpriced"]]
-    silent, unlisted = ([row for row in unpriced if row["has_tokens"] is has_tokens] for has_tokens in (False, True))
+    n = len(sessions)
+    unpriced = [row for row, usd in enumerate(costs) if usd is None]
+    silent, unlisted = ([row for row in unpriced if has_tokens[row] is has] for has in (False, True))
     why = [f"the log does not state all tokens ({listed(silent)})"] if silent else []
-    why += [f"no price of the model is known ({listed(unlisted, 'model')})"] if unlisted else []
-    low = [row for row in alike if row["is_bound"]]
+    why += [f"no price of the model is known ({listed(unlisted, models)})"] if unlisted else []
+    low = [row for row, bound in enumerate(bounds) if bound is not None]
     answers = []
     for name, affected, words, do in (
         (
@@ -547,7 +546,7 @@ def data_quality(inputs: Inputs) -> list[Answer]:
             "The real output tokens and cost of these agents are higher than shown.",
         ),
     ):
-        k = sum(row["n"] for row in affected)
+        k = len(affected)
         answers.append(
             Answer(
                 id=f"data-quality.{name}",
@@ -560,7 +559,7 @@ def data_quality(inputs: Inputs) -> list[Answer]:
                 do=do,
                 caveat=_CAVEAT,
                 of_data=True,
-                sessions=tuple(sorted(chain.from_iterable(row["first"] for row in affected))[:TOP_SESSIONS]),
+                sessions=tuple(sessions[row] for row in affected[:TOP_SESSIONS]),
             )
         )
     records, skipped = (sum(row[column] for row in inputs.rows["artifacts"]) for column in ("records", "skipped"))
@@ -585,4 +584,4 @@ def data_quality(inputs: Inputs) -> list[Answer]:
     return answers
 
 
-DATA_QUALITY_FINDING = Question(**declared("asked", "data_quality"), function=data_quality)
+DATA_QUALITY_FINDING = Question(**declared("asked", "data_quality", sessions=FACTS), function=data_quality)

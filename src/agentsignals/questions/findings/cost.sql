@@ -48,12 +48,6 @@ SELECT session_id, seq, turn FROM events WHERE kind = 'compaction'
 -- name: money_rows.carried_results
 SELECT session_id, seq, name, path, result_tokens FROM tool_calls WHERE result_tokens > 0
 
--- name: data_quality.sessions
--- How many sessions are alike in it, with the ids of the first ones.
-SELECT agent, model, cost_usd IS NULL AS is_unpriced, visible_output_tokens IS NOT NULL AS is_bound,
-  input_tokens IS NOT NULL AND output_tokens IS NOT NULL AS has_tokens, count(*) AS n, min(session_id, {top_sessions}) AS first
-FROM sessions GROUP BY ALL ORDER BY ALL
-
 -- name: data_quality.artifacts
 SELECT sum(records) AS records, sum(skipped) AS skipped
 FROM artifacts
@@ -78,24 +72,25 @@ SELECT path, skipped, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY 
 
 -- asked: expensive_projects
 -- question: In which projects does a session cost more?
--- large: bill sessions
+-- large: sessions
 -- needs_charges: yes
 
 -- asked: money
 -- question: Where did the money go?
--- large: bill
+-- large: sessions
 -- needs_charges: yes
 
 -- asked: large_results
 -- question: Where did the money go?
--- large: bill
+-- large: sessions
 -- sliced: results
 -- needs_charges: yes
 
 -- asked: repeated_work
 -- question: Which work is done, and paid for, more than once?
--- large: bill sessions
+-- large: sessions
 -- needs_charges: yes
 
 -- asked: data_quality
 -- question: Which costs and records are missing from the data?
+-- large: sessions

@@ -13,7 +13,6 @@ from agentsignals.questions.estimates import ranked, tally
 from agentsignals.questions.question import Inputs, Question, Rows, formatted
 from agentsignals.questions.ranking import (
     LEAST_PART,
-    SESSIONS,
     Answer,
     Candidate,
     Cells,
@@ -32,6 +31,7 @@ from agentsignals.questions.ranking import (
 from agentsignals.questions.sql import (
     CALLED,
     EQUAL_FAILURES,
+    FACTS,
     FEWEST_EQUAL,
     LABEL,
     LOOPS,
@@ -87,7 +87,7 @@ def loops(inputs: Inputs) -> list[Answer]:
     ]
 
 
-LOOPS_FINDING = Question(**declared("asked", "loops", sessions=SESSIONS, calls=CALLED, runs=LOOPS), function=loops)
+LOOPS_FINDING = Question(**declared("asked", "loops", sessions=FACTS, calls=CALLED, runs=LOOPS), function=loops)
 
 
 # -- Failing tools
@@ -216,7 +216,7 @@ def _failing(  # noqa: PLR0913  (what is known of a tool)
     }
 
 
-FAILURES_FINDING = Question(**declared("asked", "failures", sessions=SESSIONS), function=failures)
+FAILURES_FINDING = Question(**declared("asked", "failures", sessions=FACTS), function=failures)
 
 
 # -- Changes that were not tested
@@ -257,9 +257,7 @@ def untested_changes(inputs: Inputs) -> list[Answer]:
     ]
 
 
-UNTESTED_CHANGES_FINDING = Question(
-    **declared("asked", "untested_changes", sessions=SESSIONS), function=untested_changes
-)
+UNTESTED_CHANGES_FINDING = Question(**declared("asked", "untested_changes", sessions=FACTS), function=untested_changes)
 
 
 # -- Hotspots
@@ -322,7 +320,7 @@ def hotspots(inputs: Inputs) -> list[Answer]:
     return made
 
 
-HOTSPOTS_FINDING = Question(**declared("asked", "hotspots", sessions=SESSIONS), function=hotspots)
+HOTSPOTS_FINDING = Question(**declared("asked", "hotspots", sessions=FACTS), function=hotspots)
 
 
 # -- Waiting
@@ -470,4 +468,4 @@ def pushback(inputs: Inputs) -> list[Answer]:
     ]
 
 
-PUSHBACK_FINDING = Question(**declared("asked", "pushback", sessions=SESSIONS, turns=OBJECTIONS), function=pushback)
+PUSHBACK_FINDING = Question(**declared("asked", "pushback", sessions=FACTS, turns=OBJECTIONS), function=pushback)

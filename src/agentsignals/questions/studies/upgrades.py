@@ -15,13 +15,14 @@ _SQL = read_queries(__file__)["upgrades"]
 
 
 def upgrades_study(inputs: Inputs) -> Outcome:
-    changes = upgrades.changes(inputs)
+    sessions = upgrades.measured(inputs)
+    changes = upgrades.compared(sessions)
     made = [change for change in changes if change.before is not None]
     made.sort(key=lambda c: (not c.is_said, c.q if c.q is not None else 1.0, c.day, c.agent, c.metric))
     said = [change for change in made if change.is_said]
     reasons = upgrades.why_none(changes)
     silent = listing({safe_name(row["agent"]): row["n"] for row in inputs.rows["silent"]})
-    timed = [row["session_id"] for row in inputs.rows["sessions"] if row["started_at"] is not None]
+    timed = [session.id for session in sessions]
     note = (
         "Sessions are compared within projects, with or without edits alike, and at a change of version with one model."
     )
@@ -59,7 +60,9 @@ def _row(change: Change) -> list[object]:
 
 
 UPGRADES_STUDY = Study(
-    **declared("study", "upgrades") | {"queries": upgrades.QUERIES | _SQL, "sliced": upgrades.SLICED},
+    **declared("study", "upgrades") | {"queries": upgrades.QUERIES | _SQL},
+    sliced=upgrades.SLICED,
+    large=upgrades.LARGE,
     function=upgrades_study,
     context="product",
 )

@@ -96,7 +96,13 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
     def counted() -> dict[str, Any]:
         rows = {each: session_rows(snapshot, filter_.of_context(each)) for each in snapshot.contexts}
         return {
-            "totals": {each: ranking.totals(held) for each, held in rows.items()},
+            "totals": {
+                each: ranking.totals(
+                    (row["started_at"], row["cost_usd"], row["is_bound"] or row["unpriced"], row["answered"], row["failed"])
+                    for row in held
+                )
+                for each, held in rows.items()
+            },
             "resolved": _resolved(snapshot, filter_) if "eval" in snapshot.contexts else [],
             "overall": overall(snapshot, of_context, rows.get(context, [])),
         }
