@@ -24,8 +24,8 @@ from msgspec.structs import replace
 from agentsignals.questions.findings import Reader
 from agentsignals.questions.question import Question
 from agentsignals.questions.upgrades import (
-    METRICS,
     LARGE,
+    METRICS,
     QUERIES,
     SLICED,
     Change,

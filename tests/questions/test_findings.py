@@ -172,9 +172,15 @@ def test_what_can_not_be_much_is_no_candidate(monkeypatch: pytest.MonkeyPatch) -
 # -- each finding's own thresholds -------------------------------------------------------------------------------------
 
 
+NAMED = (
+    "session_id", "agent", "model", "place", "cost_usd", BOUND, "unpriced", "is_subagents", "tool", "ran_s", "refused",
+    "n", "cause", "kind", "at", "tokens",
+)  # fmt: skip
+"""Columns that a test need not give."""
+
+
 def by_column(rows: list[dict[str, Any]]) -> Rows:
-    given = [name for row in rows for name in row] or ["session_id", "tool", "ran_s", "refused", "n"]
-    names = list(dict.fromkeys([*given, "agent", "model", "place", "cost_usd", BOUND, "unpriced"]))
+    names = list(dict.fromkeys([*NAMED, *(name for row in rows for name in row)]))
     return Rows(names, [[row.get(name) for row in rows] for name in names])
 
 
@@ -671,7 +677,8 @@ def test_advice_on_expired_caches_goes_by_their_life(losses: list[dict[str, Any]
 def test_an_hour_is_paid_in_sessions_without_a_loss_too(tokens: int, model: str, advises: str, saves: float) -> None:
     bill = [{"session_id": "s", "place": "r", "cost_usd": 8.0, "visible_output_tokens": None, "unpriced": None}]
     charges = [{"session_id": "s", "cause": "rebuilt", "cost_usd": 5.0}]
-    rows = {"losses": [loss("rebuilt", 5.0, pause_s=1500)], "writes": [{"model": model, "at": None, "tokens": tokens}]}
+    writes = [{"session_id": name, "model": model, "at": None, "tokens": tokens} for name in ("s", "t")]
+    rows = {"losses": [loss("rebuilt", 5.0, pause_s=1500)], "writes": writes}
     made = made_of("money", sessions=bill, charges=charges, **rows)["money.rebuilt"]
     assert advises in made.do and made.saves == pytest.approx(saves)
 

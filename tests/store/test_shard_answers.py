@@ -10,10 +10,11 @@ import pytest
 
 from agentsignals.ingest import maintenance, pipeline
 from agentsignals.questions.findings import Reader, questions
+from agentsignals.questions.sql import PAID
 from agentsignals.store import Store, shard_answers
 from tests.claude import Log
 
-QUERIES = {
+QUERIES = {PAID} | {
     sql for question in questions().values() for name, sql in question.queries.items() if name in question.sliced
 }
 

@@ -532,8 +532,8 @@ NOUNS = {"product": "session", "eval": "attempt"}
 
 
 Told = tuple[datetime | None, float | None, Any, int, int]
-"""What `totals` is told of a session: when it began; its cost, and whether that is a lower bound; its answered calls, of
-which the trace says whether they failed (the denominator of `user.tool_error_rate`), and those that failed."""
+"""What `totals` is told of a session: when it began; its cost, and whether that is a lower bound; its answered calls,
+of which the trace says whether they failed (the denominator of `user.tool_error_rate`), and those that failed."""
 
 
 def totals(sessions: Iterable[Told]) -> Totals:

@@ -99,13 +99,10 @@ BILL = (
     " visible_output_tokens, unpriced FROM sessions WHERE cost_usd IS NOT NULL ORDER BY session_id"
 )
 """One row a priced session."""
-_AMONG = "WHERE session_id IN (SELECT session_id FROM sessions)"
 _SUMS = ", ".join(f"sum(cost_usd) FILTER (cause = '{cause}') AS {cause}" for cause in CAUSES)
-PAID = f"SELECT session_id, {_SUMS} FROM charges {_AMONG} GROUP BY session_id ORDER BY session_id"
+PAID = f"SELECT session_id, {_SUMS} FROM charges GROUP BY session_id"
 """Dollars by cause, one row a session."""
-REPEATS = (
-    f"SELECT session_id, name, path, kind FROM repeated_calls {_AMONG} ORDER BY session_id, thread, result_seq, seq"
-)
+REPEATS = "SELECT session_id, name, path, kind FROM repeated_calls"
 """Calls that were paid for twice."""
 
 FEWEST_EQUAL = 3
@@ -132,7 +129,7 @@ CALLED = (
 """Calls of a session; of the main thread those that were answered, and those that failed."""
 LOST = (
     "SELECT session_id, thread, cause, after, tokens, cost_usd, read_usd, pause_s, lives_s, longer_usd"
-    f" FROM cache_losses {_AMONG} ORDER BY session_id, thread, step"
+    " FROM cache_losses"
 )
 """Losses of caches."""
 

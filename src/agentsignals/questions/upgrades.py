@@ -32,7 +32,7 @@ QUERIES = {
     **read_queries(__file__)["upgrades"],
     "sessions": FACTS, "losses": LOST, "turns": OBJECTIONS, "calls": CALLED, "runs": LOOPS,
 }  # fmt: skip
-SLICED, LARGE = frozenset(("calls", "runs", "edited")), frozenset(("sessions", "losses", "turns"))
+SLICED, LARGE = frozenset(("calls", "edited", "losses", "rewinds", "runs")), frozenset(("sessions", "turns"))
 FEWEST, MOST = FEWEST_OF_A_SERIES, 60
 """Comparable sessions on either side of a change: fewer say nothing, and more are of another time."""
 FEWEST_DAYS = 3
@@ -245,7 +245,7 @@ def measured(inputs: Inputs) -> list[MeasuredSession]:
     ):
         if thread == "main":
             lost[session_id] += tokens
-    rewinds = {row["session_id"]: row["n"] for row in inputs.rows["rewinds"]}
+    rewinds = dict(zip(*inputs.many["rewinds"].columns("session_id", "n"), strict=True))
     figures = [f for f in figures_of("chat.pushback_type") if f.value != "non_pushback"]
     right = {f.value for f in figures if f.precision is not None and f.precision >= HALF}
     judged: Counter[str] = Counter()
@@ -256,9 +256,13 @@ def measured(inputs: Inputs) -> list[MeasuredSession]:
             objections[session_id] += n
     edited = dict(zip(*inputs.many["edited"].columns("session_id", "seconds"), strict=True))
     seen = [not is_subagents for is_subagents in sessions.columns("is_subagents")[0]]
-    columns = ("session_id", "agent", "agent_version", "model", "place", "started_at", "n_edits")
-    facts = list(compress(zip(*sessions.columns(*columns), strict=True), seen))
-    amounts = sessions.columns("n_prompts", "sent_tokens", "logs_rewinds", "main_cost_usd", BOUND, "unpriced")
+    facts, amounts = (
+        list(compress(zip(*sessions.columns(*columns), strict=True), seen))
+        for columns in (
+            ("session_id", "agent", "agent_version", "model", "place", "started_at", "n_edits"),
+            ("n_prompts", "sent_tokens", "logs_rewinds", "main_cost_usd", BOUND, "unpriced"),
+        )
+    )
     logged = Counter(model for _, _, _, model, *_ in facts if model)
     same = same_models(logged)
     names = {same[model]: model for model, _ in reversed(logged.most_common())}  # as most sessions spell it
@@ -284,7 +288,7 @@ def measured(inputs: Inputs) -> list[MeasuredSession]:
             key, agent, version, names[same[model]] if model else None, place, started, bool(n_edits),
             partial(measure, key, of),
         )
-        for (key, agent, version, model, place, started, n_edits), of in zip(facts, compress(zip(*amounts, strict=True), seen), strict=True)
+        for (key, agent, version, model, place, started, n_edits), of in zip(facts, amounts, strict=True)
         if started is not None
     ]  # fmt: skip
 

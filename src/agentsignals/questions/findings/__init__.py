@@ -5,6 +5,7 @@ A finding is declared as `NAME_FINDING = Question(...)` in a file of this folder
 
 from __future__ import annotations
 
+import gc
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -203,14 +204,12 @@ class Reader:
         return with_connection(self._store, take, context or None, self._connections, self._threads)
 
     def _paid_by_cause(self, context: str) -> dict[str, dict[str, float]]:
-        def take(connection: Connection) -> dict[str, dict[str, float]]:
-            rows = list(_shared(self._execute(PAID, connection), self._ids))
-            sessions, *causes = zip(*rows, strict=True) if rows else repeat((), 1 + len(CAUSES))
-            paid = (zip(sessions, usd, strict=True) for usd in causes)
-            return {cause: {s: usd for s, usd in of if usd is not None} for cause, of in zip(CAUSES, paid, strict=True)}
-
         if context not in self._paid:
-            self._paid[context] = self._connected(take, context)
+            sessions, *paid = self._asked(self._by_slices, PAID, context).columns("session_id", *CAUSES)
+            self._paid[context] = {
+                cause: {session_id: usd for session_id, usd in zip(sessions, of, strict=True) if usd is not None}
+                for cause, of in zip(CAUSES, paid, strict=True)
+            }
         return self._paid[context]
 
     def _of(self, study: Question) -> str:
@@ -381,9 +380,15 @@ def findings(
         frame = replace(frame, left_out={"all questions": too_few}, elsewhere=elsewhere(contexts, context))
     else:
         reader = reader or Reader(store, [_TOTALS, _BILL, _RESOLVED, *questions().values()], context)
-        candidates, frame = _candidates(
-            store, context, questions(), partial(may_be_told, bounds=bounds), reader, beside
-        )
+        is_collecting = gc.isenabled()
+        gc.disable()  # rows live until they are added up; the collector would only walk them
+        try:
+            candidates, frame = _candidates(
+                store, context, questions(), partial(may_be_told, bounds=bounds), reader, beside
+            )
+        finally:
+            if is_collecting:
+                gc.enable()
     frame = replace(frame, totals=_TOTALS.function(reader.inputs(_TOTALS)))
     if context == "eval":
         frame = replace(frame, resolved=compare.resolved_groups(reader.inputs(_RESOLVED)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from heapq import nsmallest
 from itertools import chain, repeat
@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from agentsignals.model import prices
-from agentsignals.questions.estimates import RULED, TOP_SESSIONS, listing
+from agentsignals.questions.estimates import RULED, TOP_SESSIONS, by, listing, ranked
 from agentsignals.questions.question import Inputs, Question, Row, formatted
 from agentsignals.questions.ranking import (
     Answer,
@@ -34,7 +34,6 @@ from agentsignals.questions.sql import (
     CARRIED,
     CAUSES,
     FACTS,
-    IS_SUBAGENTS,
     LOST,
     REPEATS,
     declared,
@@ -44,9 +43,7 @@ from agentsignals.views.usage import LEAST_LOST, LONG_LIFETIME_S
 
 LEAST_PART = 0.05
 """Share of its session's result cost from which a result is large; smaller ones are filtered in SQL."""
-_SQL = read_queries(
-    __file__, least_part=str(LEAST_PART), is_subagents=IS_SUBAGENTS, long_lifetime_s=str(LONG_LIFETIME_S)
-)
+_SQL = read_queries(__file__, least_part=str(LEAST_PART))
 
 COSTLIEST_SHARE, CONCENTRATED, FEWEST_SESSIONS = 0.05, 0.5, 20
 """One session in twenty makes half of the bill. Costs of sessions lean far to the right: of a lognormal with a standard
@@ -174,13 +171,17 @@ EXPENSIVE_PROJECTS_FINDING = Question(
 # -- Causes of cost
 
 
+Writes = Mapping[tuple[str, int | None], float]
+"""Tokens that were written for minutes by sessions whose losses an hour would not have kept, by model and day."""
+
+
 class _Cause(NamedTuple):
     name: str
     words: str
     least: float
     """The share of the bill from which it is worth a sentence."""
-    advise: Callable[[float, list[Row], list[Row]], Advice]
-    """Called with the dollars, the lost caches, and the writes of other sessions to caches."""
+    advise: Callable[[float, list[Row], Writes], Advice]
+    """Called with the dollars, the lost caches, and the writes to caches."""
 
 
 class Advice(NamedTuple):
@@ -210,24 +211,24 @@ _AFTER = {
 _NOTHING_SEEN = "nothing logged that drops a cache: the provider may have dropped it, or tools or rules changed"
 
 
-def _of_rebuilt(usd: float, losses: list[Row], writes: list[Row]) -> Advice:
+def _of_rebuilt(usd: float, losses: list[Row], writes: Writes) -> Advice:
     """Advise by the life of the caches that died, and by how long the pauses were. Caches of an hour would cost more in
     every session, also in those that lost none."""
     lost = fsum(row["cost_usd"] for row in losses)
-    within = [row for row in losses if row["lives_s"] < row["pause_s"] <= LONG_LIFETIME_S]
+    within = list(filter(_is_within_hour, losses))
     later = fsum(row["cost_usd"] for row in losses if row["pause_s"] > LONG_LIFETIME_S)
     # Where nothing is paid for writing to a cache, none of an hour is offered either.
-    offered = [row for row in within if row["longer_usd"] and row["read_usd"] is not None]
-    costs = {row["session_id"]: row["longer_usd"] for row in offered}
-    costs |= {f"writes {n}": _longer_usd(row) for n, row in enumerate(writes)}
-    net = fsum(row["cost_usd"] - row["read_usd"] for row in offered) - fsum(costs.values())
+    offered = list(filter(_is_offered, within))
+    costs = [*{row["session_id"]: row["longer_usd"] for row in offered}.values()]
+    costs += [_longer_usd(model, at, tokens) for (model, at), tokens in writes.items()]
+    net = fsum(row["cost_usd"] - row["read_usd"] for row in offered) - fsum(costs)
     if not losses:
         return Advice("", 0.0)
     parts, saves = [], 0.0
     if offered and net >= _OFTEN * lost:
         parts.append(
             f"Use one-hour prompt caches. They survive {len(offered):,} of these {len(losses):,} pauses and would have"
-            f" saved {formatted(net, 'usd')}, after {formatted(fsum(costs.values()), 'usd')} of extra write cost"
+            f" saved {formatted(net, 'usd')}, after {formatted(fsum(costs), 'usd')} of extra write cost"
         )
         saves += net
     elif within and fsum(row["cost_usd"] for row in within) >= _OFTEN * lost:
@@ -239,15 +240,21 @@ def _of_rebuilt(usd: float, losses: list[Row], writes: list[Row]) -> Advice:
     return Advice(". ".join(parts), min(saves, usd))
 
 
-def _longer_usd(writes: Row) -> float:
+def _is_within_hour(loss: Row) -> bool:
+    return bool(loss["lives_s"] < loss["pause_s"] <= LONG_LIFETIME_S)
+
+
+def _is_offered(loss: Row) -> bool:
+    return bool(loss["longer_usd"]) and loss["read_usd"] is not None
+
+
+def _longer_usd(model: str, at: int | None, tokens: float) -> float:
     """Return what caches of an hour would have cost more; 0 where the model has no price of them."""
-    minutes, hour = (
-        prices.cost_usd(writes["model"], 0, 0, 0, 1, cache_write_1h_tokens=n, at=writes["at"]) for n in (0, 1)
-    )
-    return 0.0 if minutes is None or hour is None else writes["tokens"] * (hour - minutes)
+    minutes, hour = (prices.cost_usd(model, 0, 0, 0, 1, cache_write_1h_tokens=n, at=at) for n in (0, 1))
+    return 0.0 if minutes is None or hour is None else tokens * (hour - minutes)
 
 
-def _of_missed(usd: float, losses: list[Row], _: list[Row]) -> Advice:
+def _of_missed(usd: float, losses: list[Row], _: Writes) -> Advice:
     """Name what came before most of the loss, and advise where a person has a hand in it."""
     by_act: defaultdict[str, list[float]] = defaultdict(list)
     for row in losses:
@@ -323,9 +330,18 @@ def money(inputs: Inputs) -> list[Answer]:
     total = fsum(costs)
     if not total:
         return []
-    lost: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in inputs.rows["losses"]:
-        lost[row["cause"]].append(row)
+    lost = by(inputs.many["losses"], "cause")
+    # Sessions that one of an hour would have kept a cache for are counted with their losses.
+    apart = {row["session_id"] for row in lost.get("rebuilt", ()) if _is_within_hour(row) and _is_offered(row)}
+    apart |= {
+        s for s, is_it in zip(*inputs.many["sessions"].columns("session_id", "is_subagents"), strict=True) if is_it
+    }
+    writes: Counter[tuple[str, int | None]] = Counter()
+    for session_id, model, at, tokens in zip(
+        *inputs.many["writes"].columns("session_id", "model", "at", "tokens"), strict=True
+    ):
+        if session_id not in apart:
+            writes[model, at] += tokens
     # What was sent is logged whole, the output of some sessions is not: of the whole bill this were a smaller share.
     is_bound = any(bound is not None for bound in chain(*bounds))
     of = "of the known cost" if is_bound else "of the cost"
@@ -334,7 +350,7 @@ def money(inputs: Inputs) -> list[Answer]:
         usd = inputs.paid[cause.name]
         size, paying = fsum(usd.values()), sum(part >= CENT for part in usd.values())
         share = size / total
-        advice = cause.advise(size, lost[cause.name], inputs.rows["writes"])
+        advice = cause.advise(size, lost.get(cause.name, []), writes)
         if cause.name in ("rebuilt", "missed"):
             evidence = _losses(cause.name)
         else:
@@ -450,7 +466,7 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
     made: list[Answer] = []
     for kind, (words, do) in _KINDS.items():
         usd = inputs.paid[kind]
-        calls = [row for row in inputs.rows["repeats"] if row["kind"] == kind and row["session_id"] in usd]
+        calls = [row for row in inputs.many["repeats"] if row["kind"] == kind and row["session_id"] in usd]
         size = fsum(usd.values())
         asked = f"SELECT session_id, seq, name, path, result_tokens FROM repeated_calls WHERE kind = {sql_text(kind)}"
         made.append(
@@ -499,7 +515,7 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
 
 def _most(calls: list[Row]) -> str:
     paths = Counter(row["path"] or row["name"] for row in calls)
-    often = f", most often {safe_name(paths.most_common(1)[0][0])}" if paths else ""
+    often = f", most often {safe_name(ranked(paths)[0][0])}" if paths else ""
     return f"{_times(len(calls))}{often}"
 
 

@@ -27,17 +27,11 @@ FROM (
 QUALIFY part >= {least_part} OR row_number() OVER (PARTITION BY session_id ORDER BY part DESC, seq) = 1
 
 -- name: money.writes
--- What was written for minutes in sessions that lost no cache which an hour would have kept.
-SELECT steps.model, epoch_us(date_trunc('day', timestamp)) AS at,
-  sum(steps.cache_write_tokens - coalesce(cache_write_1h_tokens, 0)) AS tokens
-FROM steps JOIN sessions USING (session_id)
-WHERE thread IN ('abandoned', 'main', 'replayed') AND steps.cache_write_tokens > 0 AND NOT ({is_subagents})
-  AND session_id NOT IN (
-    SELECT session_id
-    FROM cache_losses
-    WHERE cause = 'rebuilt' AND longer_usd > 0 AND read_usd IS NOT NULL AND pause_s BETWEEN lives_s AND {long_lifetime_s}
-  )
-GROUP BY ALL ORDER BY ALL
+-- What was written for minutes.
+SELECT session_id, model, epoch_us(date_trunc('day', timestamp)) AS at,
+  sum(cache_write_tokens - coalesce(cache_write_1h_tokens, 0)) AS tokens
+FROM steps WHERE thread IN ('abandoned', 'main', 'replayed') AND cache_write_tokens > 0
+GROUP BY ALL
 
 -- name: money_rows.losses
 SELECT session_id, seq, step, model, after, tokens AS lost_tokens, cost_usd, pause_s, lives_s FROM cache_losses
@@ -77,6 +71,7 @@ SELECT path, skipped, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY 
 
 -- asked: money
 -- question: Where did the money go?
+-- sliced: losses writes
 -- large: sessions
 -- needs_charges: yes
 
@@ -88,6 +83,7 @@ SELECT path, skipped, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY 
 
 -- asked: repeated_work
 -- question: Which work is done, and paid for, more than once?
+-- sliced: repeats
 -- large: sessions
 -- needs_charges: yes
 

@@ -98,7 +98,13 @@ def overview_page(snapshot: Snapshot, query: Query) -> Page:
         return {
             "totals": {
                 each: ranking.totals(
-                    (row["started_at"], row["cost_usd"], row["is_bound"] or row["unpriced"], row["answered"], row["failed"])
+                    (
+                        row["started_at"],
+                        row["cost_usd"],
+                        row["is_bound"] or row["unpriced"],
+                        row["answered"],
+                        row["failed"],
+                    )
                     for row in held
                 )
                 for each, held in rows.items()
