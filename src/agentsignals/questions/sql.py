@@ -102,7 +102,7 @@ BILL = (
 _SUMS = ", ".join(f"sum(cost_usd) FILTER (cause = '{cause}') AS {cause}" for cause in CAUSES)
 PAID = f"SELECT session_id, {_SUMS} FROM charges GROUP BY session_id"
 """Dollars by cause, one row a session."""
-REPEATS = "SELECT session_id, name, path, kind FROM repeated_calls"
+REPEATS = "SELECT session_id, name, path, kind FROM repeated_calls ORDER BY session_id, thread, result_seq, seq"
 """Calls that were paid for twice."""
 
 FEWEST_EQUAL = 3

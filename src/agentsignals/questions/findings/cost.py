@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from agentsignals.model import prices
-from agentsignals.questions.estimates import RULED, TOP_SESSIONS, by, listing, ranked
+from agentsignals.questions.estimates import RULED, TOP_SESSIONS, by, listing
 from agentsignals.questions.question import Inputs, Question, Row, formatted
 from agentsignals.questions.ranking import (
     Answer,
@@ -466,7 +466,7 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
     made: list[Answer] = []
     for kind, (words, do) in _KINDS.items():
         usd = inputs.paid[kind]
-        calls = [row for row in inputs.many["repeats"] if row["kind"] == kind and row["session_id"] in usd]
+        calls = [row for row in inputs.rows["repeats"] if row["kind"] == kind and row["session_id"] in usd]
         size = fsum(usd.values())
         asked = f"SELECT session_id, seq, name, path, result_tokens FROM repeated_calls WHERE kind = {sql_text(kind)}"
         made.append(
@@ -515,7 +515,7 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
 
 def _most(calls: list[Row]) -> str:
     paths = Counter(row["path"] or row["name"] for row in calls)
-    often = f", most often {safe_name(ranked(paths)[0][0])}" if paths else ""
+    often = f", most often {safe_name(paths.most_common(1)[0][0])}" if paths else ""
     return f"{_times(len(calls))}{often}"
 
 

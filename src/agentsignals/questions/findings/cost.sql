@@ -83,7 +83,6 @@ SELECT path, skipped, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY 
 
 -- asked: repeated_work
 -- question: Which work is done, and paid for, more than once?
--- sliced: repeats
 -- large: sessions
 -- needs_charges: yes
 
