@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,7 @@ from agentsignals.cli.analyze import summary_of
 from agentsignals.questions.ranking import (
     ResolvedCandidate,
     ResolvedGroup,
+    Told,
     failed_text,
     resolved_text,
     totals,
@@ -25,14 +25,12 @@ from tests.signals.attempts import trial
 DAY = datetime(2026, 3, 1)
 
 
-def row(day: float, usd: float | None = 1.0, failed: int = 0, answered: int = 10) -> dict[str, Any]:
-    at = None if day < 0 else DAY + timedelta(days=day)
-    return {"started_at": at, "cost_usd": usd, "unpriced": None, "is_bound": False, "failed": failed,
-            "answered": answered}  # fmt: skip
+def told(day: float, usd: float | None = 1.0, failed: int = 0, answered: int = 10) -> Told:
+    return None if day < 0 else DAY + timedelta(days=day), usd, False, answered, failed
 
 
 def test_totals_are_sums_of_the_sessions_and_of_their_periods() -> None:
-    made = totals([row(0, 1.0, 2), row(1.5, None, 1), row(-1, 4.0), row(20, 3.0)])
+    made = totals([told(0, 1.0, 2), told(1.5, None, 1), told(-1, 4.0), told(20, 3.0)])
     assert (made.sessions, made.priced, made.cost_usd, made.failed, made.answered) == (4, 3, 8.0, 3, 40)
     assert (made.first, made.last, made.step, len(made.periods)) == (DAY, DAY + timedelta(days=20), "day", 21)
     assert sum(period.sessions for period in made.periods) == 3, "a session without a time has no period"
@@ -67,7 +65,7 @@ def test_attempts_of_nobody_are_told_beside_the_resolved() -> None:
     ],
 )
 def test_the_trend_compares_equal_stretches(days: list[float], said: str) -> None:
-    counted = totals([row(day) for day in days])
+    counted = totals([told(day) for day in days])
     assert trend_text(counted) == said.format(last=f"{counted.last:%Y-%m-%d}")
 
 
@@ -80,13 +78,13 @@ def test_the_trend_compares_equal_stretches(days: list[float], said: str) -> Non
     ],
 )
 def test_the_trend_of_lower_bounds_says_so(bound: int, said: str) -> None:
-    rows = [row(day) | {"is_bound": day == bound} for day in (0, 6, 14, 14)]
+    rows = [told(day) | {"is_bound": day == bound} for day in (0, 6, 14, 14)]
     counted = totals(rows)
     assert trend_text(counted) == said.format(last=f"{counted.last:%Y-%m-%d}")
 
 
 def test_absent_is_not_zero() -> None:
-    nothing = totals([row(-1, None, 0, 0)])
+    nothing = totals([told(-1, None, 0, 0)])
     assert (nothing.cost_usd, nothing.first, nothing.step) == (None, None, "") and failed_text(nothing) == ""
 
 

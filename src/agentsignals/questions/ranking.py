@@ -17,7 +17,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, pairwise
 from math import ceil, erfc, fsum, sqrt
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -538,29 +537,31 @@ of which the trace says whether they failed (the denominator of `user.tool_error
 
 def totals(sessions: Iterable[Told]) -> Totals:
     """Return the figures of sessions."""
-    held = list(sessions)
-    dated = sorted((each for each in held if each[0] is not None), key=itemgetter(0))
-    times = [at for at, *_ in dated if at is not None]
+    ordered = sorted(sessions, key=lambda told: told[0] or datetime.min)  # those without a time come first
+    columns = list(zip(*ordered, strict=True)) or [()] * 5
+    undated = columns[0].count(None)
+    times = columns[0][undated:]
     span = buckets_of(times)
     periods: list[Period] = []
-    whole = _period("", held)
-    recent = before = _period("", [])
+    whole = _period("", columns)
+    recent = before = _period("", [()] * 5)
     days = 0
     if span is not None:
         starts = list(span.starts())
-        cuts = [bisect_left(times, start) for start in (*starts, datetime.max)]
-        spans = zip(starts, pairwise(cuts), strict=True)
-        periods = [_period(f"{start:%Y-%m-%d}", dated[at:end]) for start, (at, end) in spans]
-        end = times[-1]
-        days = max((n for n in RECENT_DAYS if end - times[0] >= timedelta(days=2 * n)), default=0)
-        earlier, since = (bisect_right(times, end - timedelta(days=n * days)) for n in (2, 1))
-        before, recent = _period("", dated[earlier:since]), _period("", dated[since:])
+        cuts = [undated + bisect_left(times, start) for start in (*starts, datetime.max)]
+        for start, (at, end) in zip(starts, pairwise(cuts), strict=True):
+            periods.append(_period(f"{start:%Y-%m-%d}", [column[at:end] for column in columns]))
+        days = max((n for n in RECENT_DAYS if times[-1] - times[0] >= timedelta(days=2 * n)), default=0)
+        earlier, since = (undated + bisect_right(times, times[-1] - timedelta(days=n * days)) for n in (2, 1))
+        before, recent = (
+            _period("", [column[part] for column in columns]) for part in (slice(earlier, since), slice(since, None))
+        )
     return Totals(
-        sessions=len(held),
+        sessions=len(ordered),
         first=times[0] if times else None,
         last=times[-1] if times else None,
         cost_usd=whole.cost_usd,
-        priced=sum(usd is not None for _, usd, *_ in held),
+        priced=len(ordered) - columns[1].count(None),
         at_least=whole.at_least,
         answered=whole.answered,
         failed=whole.failed,
@@ -574,15 +575,16 @@ def totals(sessions: Iterable[Told]) -> Totals:
     )
 
 
-def _period(start: str, sessions: Sequence[Told]) -> Period:
-    known = [usd for _, usd, *_ in sessions if usd is not None]
+def _period(start: str, columns: Sequence[Sequence[Any]]) -> Period:
+    _, costs, bounds, answered, failed = columns
+    known = [usd for usd in costs if usd is not None]
     return Period(
         start=start,
-        sessions=len(sessions),
+        sessions=len(costs),
         cost_usd=fsum(known) if known else None,
-        at_least=any(is_bound for _, _, is_bound, *_ in sessions),
-        answered=sum([answered for *_, answered, _ in sessions]),
-        failed=sum([failed for *_, failed in sessions]),
+        at_least=any(bounds),
+        answered=sum(answered),
+        failed=sum(failed),
     )
 
 

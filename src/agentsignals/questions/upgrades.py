@@ -8,11 +8,12 @@ measures, within strata of sessions that are alike. All comparisons of a store s
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, cached_property, partial
-from itertools import compress, groupby, pairwise
+from itertools import compress, groupby, islice, pairwise
 from math import exp, fsum, log
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeGuard
@@ -293,6 +294,7 @@ def measured(inputs: Inputs) -> list[MeasuredSession]:
     ]  # fmt: skip
 
 
+_VERSION, _STARTED = attrgetter("version"), attrgetter("started")
 _Sides = tuple[Change, Sequence[MeasuredSession], Sequence[MeasuredSession]]
 
 
@@ -304,25 +306,24 @@ def _versions(series: Sequence[MeasuredSession]) -> Iterator[_Sides]:
     A version of too few sessions is taken together with those after it.
     """
     held = [s for s in series if s.version]
-    order: dict[str, Any] = {}
-    for session in held:
-        order.setdefault(session.version or "", len(order))
+    order: dict[str, Any] = {name: at for at, name in enumerate(dict.fromkeys(map(_VERSION, held)))}
     numbers = [found[1] for name in order if (found := _NUMBERED.fullmatch(name))]
     if len(numbers) == len(order):  # equal numbers in order of time
         order = {
             name: (tuple(map(int, number.split("."))), at)
             for (name, at), number in zip(order.items(), numbers, strict=True)
         }
-    held.sort(key=lambda s: order[s.version or ""])  # of one version they are in order of time
-    starts = [0]
-    for at in range(FEWEST, len(held) - FEWEST + 1):
-        if held[at].version != held[at - 1].version and at - starts[-1] >= FEWEST:
+    held.sort(key=lambda s: order[_VERSION(s)])  # of one version they are in order of time
+    starts, at = [0], 0
+    for _, of in groupby(map(_VERSION, held)):
+        if at - starts[-1] >= FEWEST and at <= len(held) - FEWEST:
             starts.append(at)
+        at += len(list(of))
     for start, end in pairwise([*starts[1:], len(held)]):
-        taken = tuple(dict.fromkeys(s.version or "" for s in held[start:end]))
+        taken = tuple(dict.fromkeys(map(_VERSION, held[start:end])))
         change = Change(
             axis="version", agent=held[start].agent, name=taken[0], taken_with=taken[1:],
-            former=held[start - 1].version or "", day=min(s.started for s in held[start:end]), metric="",
+            former=held[start - 1].version or "", day=min(map(_STARTED, held[start:end])), metric="",
         )  # fmt: skip
         yield change, held[max(0, start - MOST) : start], held[start : start + MOST]
 
@@ -336,7 +337,8 @@ def _models(series: Sequence[MeasuredSession]) -> Iterator[_Sides]:
     former: list[str] = []
     for model, of in of_model.items():
         after = of[:MOST]
-        before = [s for s in held if s.model in former and s.started < after[-1].started][-MOST:]
+        back = reversed(held[: bisect_left(held, after[-1].started, key=_STARTED)])
+        before = list(islice((s for s in back if s.model in former), MOST))[::-1]
         former.append(model)
         if min(len(before), len(after)) >= FEWEST:
             earlier = Counter(s.model or "" for s in before).most_common(1)[0][0]

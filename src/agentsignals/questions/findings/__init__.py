@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 from itertools import chain, repeat
 from math import fsum
@@ -94,7 +94,6 @@ class _Answer(NamedTuple):
     values: list[tuple[Any, ...]]
     made: list[list[Row]]
     """Rows of few columns, once they were made: many questions want them. Nobody may change them."""
-    by_column: list[Rows]
 
     @property
     def rows(self) -> list[Row]:
@@ -104,12 +103,6 @@ class _Answer(NamedTuple):
         if len(self.names) <= _FEW_COLUMNS:
             self.made.append(rows)
         return rows
-
-    @property
-    def many(self) -> Rows:
-        if not self.by_column:
-            self.by_column.append(Rows(self.names, list(zip(*self.values, strict=True)) or [() for _ in self.names]))
-        return self.by_column[0]
 
 
 class Reader:
@@ -162,7 +155,7 @@ class Reader:
         """Return the rows and facts that a study is given."""
         context = self._of(study)
         many = {name: self._asked(self._by_slices, study.queries[name], context) for name in study.sliced}
-        many |= {name: self._answer(study.queries[name], context).many for name in study.large}
+        many |= {name: self._asked(self._by_column, study.queries[name], context) for name in study.large}
         rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items() if name not in many}
         is_study = isinstance(study, Study)
         if is_study and context not in self._places:
@@ -196,7 +189,7 @@ class Reader:
 
         def take(connection: Connection) -> list[Row]:
             asked = self._execute(sql, connection, dict(values))
-            return _Answer(column_names(asked), asked.fetchall(), [], []).rows
+            return _Answer(column_names(asked), asked.fetchall(), []).rows
 
         return self._connected(take, context)
 
@@ -236,7 +229,17 @@ class Reader:
         asked = self._execute(sql, connection)
         is_kept = self._awaited[sql, context] > 1
         values = list(_shared(asked, self._ids)) if is_kept else asked.fetchall()
-        return _Answer(column_names(asked), values, [], [])
+        return _Answer(column_names(asked), values, [])
+
+    def _by_column(self, sql: str, context: str, connection: Connection) -> Rows:
+        asked = self._execute(sql, connection)
+        texts = [self._ids if name == "session_id" else {} for name in column_names(asked)]
+        kinds = [column[1].id in ("varchar", "enum") for column in asked.description or ()]
+        columns: list[Sequence[Any]] = list(zip(*asked.fetchall(), strict=True)) or [()] * len(kinds)
+        for n, is_text in enumerate(kinds):
+            if is_text:  # one name takes the place of all
+                columns[n] = list(map(texts[n].setdefault, columns[n], columns[n]))
+        return Rows(column_names(asked), columns)
 
     def _by_slices(self, sql: str, context: str, connection: Connection) -> Rows:
         if context not in self._shard_answers:

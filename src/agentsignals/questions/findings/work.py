@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import partial
+from itertools import compress
 from math import exp, fsum, lgamma, log, log1p
 from statistics import median
 from typing import Any
@@ -328,6 +329,8 @@ HOTSPOTS_FINDING = Question(**declared("asked", "hotspots", sessions=FACTS), fun
 LEAST_TIME = 0.25
 """The share of the time from which it is worth a sentence."""
 LEAST_HOURS = 1.0
+_LEAST_LOOKED_AT_S = 3599 * LEAST_HOURS
+"""Seconds of a program's calls from which its hours are added up by session: none has more of these."""
 _MOST_NAMED = 3
 _OFTEN = 0.2
 """Share of the waits from which their kind is worth a sentence of advice."""
@@ -381,11 +384,16 @@ def waiting(inputs: Inputs) -> list[Answer]:
                 by_session=waited,
             )
         )
-    ran: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for session_id, tool, seconds in zip(*inputs.many["ran"].columns("session_id", "tool", "ran_s"), strict=True):
-        if session_id in worked:
-            ran[tool][session_id] = min(seconds, worked[session_id]) / 3600
-    for tool, hours in sorted(ran.items()):
+    sessions, programs, ran = inputs.many["ran"].columns("session_id", "tool", "ran_s")
+    together: defaultdict[str, float] = defaultdict(float)
+    for tool, seconds in zip(programs, ran, strict=True):
+        together[tool] += seconds
+    for tool in sorted(tool for tool, seconds in together.items() if seconds >= _LEAST_LOOKED_AT_S):
+        hours = {
+            session_id: min(seconds, worked[session_id]) / 3600
+            for session_id, seconds in compress(zip(sessions, ran, strict=True), map(tool.__eq__, programs))
+            if session_id in worked
+        }
         size = fsum(hours.values())
         if size < LEAST_HOURS:
             continue

@@ -56,12 +56,13 @@ ORDER BY session_id, seq
 SELECT session_id, number AS worked_s, waited_s, left_alone_s
 FROM (SELECT session_id, number FROM named_signals WHERE signal = 'infra.work_time_s' AND number IS NOT NULL)
 JOIN (
-  SELECT session_id, TRY_CAST(detail->>'asked_s' AS DOUBLE) + TRY_CAST(detail->>'calls_s' AS DOUBLE) AS waited_s,
-    TRY_CAST(detail->>'left_alone_s' AS DOUBLE) AS left_alone_s
-  FROM named_signals WHERE signal = 'infra.waiting_time_s' AND number IS NOT NULL
+  SELECT session_id, TRY_CAST(s[1] AS DOUBLE) + TRY_CAST(s[2] AS DOUBLE) AS waited_s, TRY_CAST(s[3] AS DOUBLE) AS left_alone_s
+  FROM (
+    SELECT session_id, detail->>['asked_s', 'calls_s', 'left_alone_s'] AS s
+    FROM named_signals WHERE signal = 'infra.waiting_time_s' AND number IS NOT NULL
+  )
 ) USING (session_id)
 JOIN sessions USING (session_id)
-ORDER BY session_id
 
 -- name: waiting_rows.spans
 -- From when to when each call ran, at most.
