@@ -78,7 +78,7 @@ def test_the_trend_compares_equal_stretches(days: list[float], said: str) -> Non
     ],
 )
 def test_the_trend_of_lower_bounds_says_so(bound: int, said: str) -> None:
-    rows = [told(day) | {"is_bound": day == bound} for day in (0, 6, 14, 14)]
+    rows = [(at, usd, day == bound, *calls) for day in (0, 6, 14, 14) for at, usd, _, *calls in [told(day)]]
     counted = totals(rows)
     assert trend_text(counted) == said.format(last=f"{counted.last:%Y-%m-%d}")
 
