@@ -41,7 +41,7 @@ WRITES: dict[str, list[list[str]]] = {
     "show": [["SESSION"]],
     "explain": [["SESSION", "dynamics.repetition_rate"]],
     "query": [["SELECT text FROM turns"], ["SELECT * FROM findings", "--csv"]],
-    "report": [["-o", f"OUT/report{end}"] for end in (".html", ".md", ".json")],
+    "report": [["-o", f"OUT/report{end}", "--study", "sessions"] for end in (".html", ".md", ".json")],
     "demo": [["--folder", "OUT/demo"]],
     "doctor": [[], ["--repair"]],
     "agree": [["sentiment", "rules", "other", "--settle", "OUT/settle.csv"]],
