@@ -54,6 +54,7 @@ _WIDE = {
 }
 """Level and keys of the views with a column a signal."""
 _OF_SIGNALS = frozenset(("signals", *_WIDE))
+_SIGNALS_NAMED = re.compile(rf"\b(?:{'|'.join(_OF_SIGNALS)})\b", re.IGNORECASE)
 NO_FINDINGS = "The findings of this store are not computed, or the store has changed since."
 FIND = "Run `agentsignals findings`, or agentsignals.find(store) for each context."
 NAMES = (*tables.NAMES, *tables.OF_REPOSITORIES, *_WIDE, "findings")
@@ -365,7 +366,7 @@ class Connection:
     def check_computed(self, query: str, values: Collection[Any] = (), tree: list[Any] | None = None) -> None:
         """Raise NotComputed where a query reads values of signals that are not computed. `tree`: it as DuckDB parses
         it."""
-        if "signals" not in query.lower():
+        if _SIGNALS_NAMED.search(query) is None:
             return
         if tree is None:
             tree = _trees.get(query)
