@@ -11,8 +11,8 @@ says so.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from heapq import nlargest, nsmallest
 from itertools import repeat
 from math import fsum, isclose
@@ -50,9 +50,9 @@ from agentsignals.stats.intervals import (
     FEWEST_CLUSTERS,
     Clustered,
     Interval,
-    clustered_columns,
     clustered_kinds,
     clustered_median_interval,
+    clustered_sums,
     median,
     nonzero_sums,
     ratio_interval,
@@ -86,7 +86,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
     @property
     def sessions(self) -> tuple[str, ...]:
         """Sessions with the largest parts. Computed on demand, because most estimates are cells and marks."""
-        return _largest(_by_session(self.counted)) if self.is_sum else ()
+        return _largest(_Parts(self.counted).by_session) if self.is_sum else ()
 
     @property
     def ends(self) -> tuple[float | None, float | None]:
@@ -103,19 +103,19 @@ class Estimate(Struct, frozen=True, kw_only=True):
         query = fields.pop("sql", "")
         fields.pop("any_language", None)  # `Study.run` reads it
         note_evidence(id, self.counted)
-        parts = _by_session(self.counted)
+        parts = _Parts(self.counted)
         base: dict[str, Any] = {
             "unit": f"share of {fields['of']}",
             "command": f'agentsignals query "{query}"' if query else "",
             "kind": self.kind,
             "caveat": self.note,
-            "sessions": _largest(parts) if self.is_sum else (),
+            "sessions": _largest(parts.by_session) if self.is_sum else (),
         }
         # Few sessions may make most of the total.
         total, kind = (self.k, "count") if self.kind == "share" else (self.value, self.kind)
         few = ""
         if isinstance(total, int | float) and (kind != "count" or total > 1):
-            of_few = _ruled_total(total, _known_parts(self.counted, parts))
+            of_few = parts.ruled(total)
             few = of_few.sentence(partial(formatted, kind=kind)) if of_few and of_few.sessions >= _FEWEST else ""
         fields["note"] = joined_notes(few, fields.get("note") or "", self.note)
         return Finding(id=id, value=self.value, n=int(self.n), interval=self.interval, **base | fields)
@@ -219,21 +219,26 @@ def _ruled_sum(parts: Iterable[float]) -> Ruled | None:
     return Ruled(few, part, part / total, middle, len(counted))
 
 
-def _by_session(evidence: Evidence | None) -> Mapping[str, float]:
-    """Return the parts of a figure by session; nothing where a query would tell them."""
-    if evidence is None or isinstance(evidence, NoSessions | EvidenceQuery):
-        return {}
-    sessions, ks, _ = evidence_columns(evidence, lambda *_: [])
-    return nonzero_sums(sessions, ks)
+class _Parts:
+    """The parts of a figure, as its evidence tells them. They are summed by session where that is asked for."""
 
+    def __init__(self, evidence: Evidence | None) -> None:
+        self._sessions: Sequence[str] = ()
+        self._ks: Sequence[float] = evidence.parts if isinstance(evidence, EvidenceQuery) else ()
+        if evidence is not None and not isinstance(evidence, NoSessions | EvidenceQuery):
+            self._sessions, self._ks, _ = evidence_columns(evidence, lambda *_: [])
+        self._total = fsum(self._ks)
 
-def _known_parts(evidence: Evidence | None, by_session: Mapping[str, float]) -> Collection[float]:
-    return evidence.parts if isinstance(evidence, EvidenceQuery) else by_session.values()
+    @cached_property
+    def by_session(self) -> Mapping[str, float]:
+        return nonzero_sums(self._sessions, self._ks)
 
-
-def _ruled_total(total: float, parts: Collection[float]) -> Ruled | None:
-    """Return how much few sessions make of a total; None where these are no parts of it, or few make half at most."""
-    return _ruled_sum(parts) if isclose(fsum(parts), total, rel_tol=1e-6) else None
+    def ruled(self, total: float) -> Ruled | None:
+        """Return how much few sessions make of a total; None where these are no parts of it, or few make half at
+        most."""
+        if not isclose(self._total, total, rel_tol=1e-6):
+            return None
+        return _ruled_sum(self.by_session.values() if self._sessions else self._ks)
 
 
 _MOST_NAMED, _FEWEST = 5, 3
@@ -244,12 +249,12 @@ def _ruled_rows(made: Table, evidence: Sequence[Evidence | None]) -> str:
     """Name the rows whose total few sessions make most of, largest total first."""
     found: list[tuple[float, str]] = []
     for row, counted in zip(made.rows, evidence, strict=True):
-        parts: Collection[float] | None = None
+        parts: _Parts | None = None
         for column, cell in zip(made.columns, map(without_bound, row), strict=True):
             if column.kind not in _TOTALS or not isinstance(cell, int | float) or cell <= (column.kind == "count"):
                 continue
-            parts = _known_parts(counted, _by_session(counted)) if parts is None else parts
-            few = _ruled_total(cell, parts)
+            parts = _Parts(counted) if parts is None else parts
+            few = parts.ruled(cell)
             if few is not None and few.sessions >= _FEWEST:
                 name = next((str(name) for name in row if isinstance(name, str)), "")
                 words = f"{formatted(few.share, 'share')}; median session {formatted(few.middle, column.kind)}"
@@ -404,6 +409,10 @@ class Sample:
         where = self._of_n.keys() & set(places.values())
         self._n_places = sum([self._of_n[place] > 0 for place in where])
 
+    @cached_property
+    def _n_by_session(self) -> Mapping[str, float]:
+        return sums(self._sessions, self._ns)
+
     def among(self, values: Sequence[Any], *wanted: Any) -> ClusteredShare:
         """Return the share of observations, one a session, with one of these values."""
         return self.share(list(map(float, map(wanted.__contains__, values))))
@@ -416,7 +425,7 @@ class Sample:
             sum(ks),
             self._n,
             Counter(zip(map(of_k.get, self._of_n, repeat(0.0)), self._of_n.values(), strict=True)),
-            lambda: clustered_columns(self._sessions, ks, self._ns).interval,
+            lambda: clustered_sums(nonzero_sums(self._sessions, ks), self._n_by_session).interval,
             lambda: share_interval(zip(ks, self._ns, strict=True)),
             self._n_places,
             self._drawn,

@@ -371,12 +371,7 @@ class Clustered(NamedTuple):
 
 def clustered(parts: Iterable[tuple[Hashable, float, float]]) -> Clustered:
     """Return the clustered interval of sum(k) / sum(n) over parts (cluster, k, n). None for under six clusters."""
-    counted = list(parts)
-    return clustered_columns(*zip(*counted, strict=True)) if counted else clustered_columns((), (), ())
-
-
-def clustered_columns(clusters: Sequence[Hashable], ks: Sequence[float], ns: Sequence[float]) -> Clustered:
-    """Like `clustered`, with parts given as columns."""
+    clusters, ks, ns = zip(*held, strict=True) if (held := list(parts)) else ((), (), ())
     return clustered_sums(nonzero_sums(clusters, ks), sums(clusters, ns))
 
 
