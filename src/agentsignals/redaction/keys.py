@@ -602,7 +602,7 @@ _SHAPES: tuple[tuple[frozenset[str], re.Pattern[str], str, tuple[str, ...]], ...
         ("tochararray", _CHARACTERS, "secret"),
         ("authenticator totp", _OF_TOTP, "secret"),
         ("instead", _INSTEAD, "secret", "try use it"),
-        ("auth", _LOGIN_FILE, "secret"),
+        ("auth", _LOGIN_FILE, "secret", "cat"),
         ("requirepass masterauth bindpw rootpw isakmp", _DIRECTIVE, "secret"),
         ("wallet signer private mnemonic", _HEX_KEY, "key"),
     )

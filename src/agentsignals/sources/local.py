@@ -153,9 +153,10 @@ def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:
                 if is_bare:
                     continue
         for entry in inside:
-            is_inner = is_link = False  # what is wrong is said when it is looked at as a file
-            with suppress(OSError):
+            try:
                 is_inner, is_link = entry.is_dir(follow_symlinks=False), entry.is_symlink()
+            except OSError:  # what is wrong is said when it is looked at as a file
+                is_inner = is_link = False
             if not is_inner or entry.name not in SKIPPED_FOLDERS:
                 left.append((entry.path, is_inner, is_link))
 
