@@ -147,7 +147,9 @@ def contrasted(*groups: tuple[str, str, str, int, int]) -> dict[tuple[str, str],
             parts.append((name, float(i < k), 1.0))
             sessions.append({"session_id": name, "agent": agent, "place": place, "model": model})
     cells = held_apart.cells_of(by_column(sessions))
-    return {(made.key, made.value): made for made in held_apart.contrasts(cells.counted(parts), cells)}
+    return {
+        (made.key, made.value): made for made in held_apart.contrasts(cells.counted(*zip(*parts, strict=True)), cells)
+    }
 
 
 def test_a_contrast_is_with_sessions_that_are_alike() -> None:

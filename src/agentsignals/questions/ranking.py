@@ -25,7 +25,7 @@ from msgspec.structs import force_setattr, replace
 
 from agentsignals.questions.charts import buckets_of
 from agentsignals.questions.estimates import ClusteredShare, ruled, share_of_kinds, top_sessions
-from agentsignals.questions.question import Inputs, Part, Question, Rows, cut, formatted, interval, times
+from agentsignals.questions.question import Inputs, Question, Rows, cut, formatted, interval, times
 from agentsignals.stats.intervals import FEWEST_CLUSTERS, Interval, Z
 from agentsignals.stats.paired import benjamini_hochberg, difference_interval
 
@@ -401,10 +401,10 @@ class Cells(NamedTuple):
     facts: list[tuple[str | None, ...]]
     """By number, the values of `KEYS`."""
 
-    def counted(self, parts: Iterable[Part]) -> Counter[Kind]:
-        """Return how many sessions of a cell have k and n, of those with an n above 0. `parts`: one a session."""
-        of = self.of
-        return Counter([(of[session_id], k, n) for session_id, k, n in parts if n > 0])
+    def counted(self, sessions: Iterable[str], ks: Iterable[float], ns: Iterable[float]) -> dict[Kind, int]:
+        """Return how many sessions of a cell have k and n, of those with an n above 0. By column, each session once."""
+        held = Counter(zip(map(self.of.__getitem__, sessions), ks, ns, strict=False))  # one of them may have no end
+        return {kind: alike for kind, alike in held.items() if kind[2] > 0}
 
     def share(self, counted: Mapping[Kind, int]) -> ClusteredShare:
         """Return the share of sum(k) in sum(n) over these sessions."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from heapq import nsmallest
-from itertools import chain, repeat
+from itertools import chain, compress, repeat
 from math import ceil, fsum
 from operator import itemgetter
 from statistics import median
@@ -137,8 +136,8 @@ def expensive_projects(inputs: Inputs) -> list[Answer]:
         }
 
     made: list[Answer] = []
-    parts = ((session_id, float(usd > middle), 1.0) for session_id, usd in cost.items())
-    for contrast in contrasts(cells.counted(parts), cells, ("place",)):
+    dear = cells.counted(cost, [float(usd > middle) for usd in cost.values()], repeat(1.0))
+    for contrast in contrasts(dear, cells, ("place",)):
         here, there = mean(contrast.in_group), mean(contrast.in_rest)
         size = (here - there) * contrast.n
         made.append(
@@ -394,12 +393,11 @@ def large_results(inputs: Inputs) -> list[Answer]:
     if not costs or results < FEWEST_RESULTS:
         return []
     usd = inputs.paid["carried_results"]
-    every = zip(*rows.columns("part", "session_id", "seq", "name", "tokens", "times"), strict=True)
-    paid = ((part * usd.get(named[0], 0.0), *named) for part, *named in every if part is not None)
-    dear = nsmallest(
-        min(MOST_RESULTS, ceil(LARGEST_SHARE * results)), paid, key=lambda each: (-each[0], each[1], each[2])
-    )
-    few = [each for each in dear if each[0] >= BESIDE * dear[0][0]]
+    every = list(zip(*rows.columns("part", "session_id", "seq", "name", "tokens", "times"), strict=True))
+    costs_of = [0.0 if part is None else part * usd.get(session_id, 0.0) for part, session_id, *_ in every]
+    dear = compress(zip(costs_of, every, strict=True), map((BESIDE * max(costs_of)).__le__, costs_of))
+    ordered = sorted((-part, *named) for part, (is_counted, *named) in dear if is_counted is not None)
+    few = [(-part, *named) for part, *named in ordered[: min(MOST_RESULTS, ceil(LARGEST_SHARE * results))]]
     if not few:
         return []
     size, total, (*_, name, tokens, times) = fsum(each[0] for each in few), fsum(costs), few[0]
@@ -488,8 +486,8 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
                 by_session=dict(usd),
             )
         )
-        parts = ((session_id, usd.get(session_id, 0.0), whole) for session_id, whole in cost.items())
-        for contrast in contrasts(cells.counted(parts), cells, ("agent",)):
+        parts = cells.counted(cost, map(usd.get, cost, repeat(0.0)), cost.values())
+        for contrast in contrasts(parts, cells, ("agent",)):
             here = cells.among(usd, contrast.in_group)
             often = _most([row for row in calls if row["session_id"] in here])
             made.append(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import partial
-from itertools import compress
+from itertools import compress, repeat
 from math import exp, fsum, lgamma, log, log1p
+from operator import itemgetter
 from statistics import median
 from typing import Any
 
@@ -63,7 +64,7 @@ def loops(inputs: Inputs) -> list[Answer]:
     cells, (sessions, ns) = _cells(inputs), inputs.many["calls"].columns("session_id", "n")
     looping, equal = inputs.many["runs"].columns("session_id", "equal_calls")
     wasted, longest = Counter(looping), max(equal, default=0)
-    share = cells.share(cells.counted(zip(sessions, map(wasted.__getitem__, sessions), ns, strict=True)))
+    share = cells.share(cells.counted(sessions, map(wasted.__getitem__, sessions), ns))
     if not share.n:
         return []
     n = wasted.total()
@@ -124,8 +125,8 @@ def failures(inputs: Inputs) -> list[Answer]:
             sums[sessions[row]] = k + failed[row], n + ns[row]
         return sums
 
-    def counted(sums: dict[str, tuple[float, float]]) -> Counter[Kind]:
-        return cells.counted((session_id, k, n) for session_id, (k, n) in sums.items())
+    def counted(sums: dict[str, tuple[float, float]]) -> dict[Kind, int]:
+        return cells.counted(sums, *(list(map(itemgetter(n), sums.values())) for n in (0, 1)))
 
     whole = max(1, sum(failed))
     measure = summed(row for tool, rows in rows_of.items() if tool not in _CHECKS for row in rows)
@@ -228,7 +229,7 @@ def untested_changes(inputs: Inputs) -> list[Answer]:
     sessions, edited, checked = rows.columns("session_id", "edited", "checked")
     seen = zip(sessions, edited, checked, strict=True)
     unchecked = {session_id: 1.0 for session_id, at, check in seen if check is None or check < at}
-    parts = ((session_id, unchecked.get(session_id, 0.0), 1.0) for session_id in sessions)
+    ks = map(unchecked.get, sessions, repeat(0.0))
 
     def told(contrast: Contrast) -> dict[str, Any]:
         of = cells.among(unchecked, contrast.in_group)
@@ -254,7 +255,7 @@ def untested_changes(inputs: Inputs) -> list[Answer]:
             f" build, are not seen; {contrast.group.note}.",
             told=partial(told, contrast),
         )
-        for contrast in contrasts(cells.counted(parts), cells)
+        for contrast in contrasts(cells.counted(sessions, ks, repeat(1.0)), cells)
     ]
 
 
@@ -385,6 +386,7 @@ def waiting(inputs: Inputs) -> list[Answer]:
             )
         )
     sessions, programs, ran = inputs.many["ran"].columns("session_id", "tool", "ran_s")
+    hours_worked = fsum([seconds / 3600 for seconds in worked.values()])
     together: defaultdict[str, float] = defaultdict(float)
     for tool, seconds in zip(programs, ran, strict=True):
         together[tool] += seconds
@@ -397,7 +399,7 @@ def waiting(inputs: Inputs) -> list[Answer]:
         size = fsum(hours.values())
         if size < LEAST_HOURS:
             continue
-        share = size / fsum([seconds / 3600 for seconds in worked.values()])
+        share = size / hours_worked
         asked = f"SELECT session_id, seq, ran_s FROM ({_SQL['waiting_rows']['ran']}) WHERE tool = {sql_text(tool)}"
         made.append(
             Answer(
@@ -472,7 +474,7 @@ def pushback(inputs: Inputs) -> list[Answer]:
             at_least=True,
             told=partial(told, contrast),
         )
-        for contrast in contrasts(cells.counted((s, pushed.get(s, 0.0), n) for s, n in of.items()), cells)
+        for contrast in contrasts(cells.counted(of, map(pushed.get, of, repeat(0.0)), of.values()), cells)
     ]
 
 
