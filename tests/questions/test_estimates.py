@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 
 import pytest
 
-from agentsignals.questions.estimates import clustered_share, count, median_interval, ruled, table, top_sessions
+from agentsignals.questions.estimates import (
+    clustered_share,
+    count,
+    median_interval,
+    ruled,
+    share_of_kinds,
+    table,
+    top_sessions,
+)
 from agentsignals.stats.intervals import clustered, share_interval, wilson
 
 SIX = [("a", 1, 2), ("b", 3, 4), ("c", 0, 4), ("d", 2, 2), ("e", 1, 3), ("f", 1, 1)]
@@ -16,6 +25,19 @@ SIX = [("a", 1, 2), ("b", 3, 4), ("c", 0, 4), ("d", 2, 2), ("e", 1, 3), ("f", 1,
 def test_the_order_of_the_parts_and_how_a_place_is_cut_up_change_nothing() -> None:
     cut = [("e", 0, 2), *reversed(SIX[:4]), ("e", 1, 1), SIX[5]]
     assert clustered(cut) == clustered(SIX)
+
+
+@pytest.mark.parametrize("n_places", [0, 1, 3, 7, 30])
+@pytest.mark.parametrize("n_sessions", [0, 1, 5, 8, 200])
+def test_a_share_of_kinds_is_that_of_the_sessions(n_sessions: int, n_places: int) -> None:
+    drawn = random.Random(n_places)  # noqa: S311  (made-up data, the same every time)
+    ns = [drawn.randrange(1, 4) for _ in range(n_sessions)]
+    parts = [(f"s{at}", drawn.randrange(n + 1), n) for at, n in enumerate(ns)]
+    places = {name: f"p{drawn.randrange(n_places)}" for name, _, _ in parts if n_places and drawn.random() < 0.8}
+    of_sessions = clustered_share(parts, places)
+    of_kinds = share_of_kinds(Counter((places.get(name), k, n) for name, k, n in parts))
+    alike = ("value", "k", "n", "interval", "note", "places", "known_places")
+    assert [getattr(of_kinds, name) for name in alike] == [getattr(of_sessions, name) for name in alike]
 
 
 def test_the_largest_parts_of_a_total_come_first_however_small() -> None:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from math import comb
 from pathlib import Path
@@ -26,12 +27,14 @@ from agentsignals.questions import ranking as held_apart
 from agentsignals.questions.estimates import clustered_share
 from agentsignals.questions.findings import answer, asking, findings, questions
 from agentsignals.questions.findings.cost import CONCENTRATED, COSTLIEST_SHARE, FEWEST_RESULTS, FEWEST_SESSIONS
-from agentsignals.questions.question import Inputs, Rows, Versions
+from agentsignals.questions.question import Inputs, Question, Rows, Versions
 from agentsignals.questions.ranking import (
     Answer,
     Bounds,
+    Candidate,
     candidate_answers,
     finding_id,
+    may_be_told,
     p_above,
     ranked_answers,
     safe_name,
@@ -119,6 +122,18 @@ def test_the_largest_and_surest_is_first_and_one_thing_is_said_once() -> None:
     assert said(large, sure) == ["sure", "large"]
     assert said(replace(sure, about="x"), replace(large, about="x")) == ["sure"]
     assert said(candidate("data", 0.9, of_data=True), large) == ["large", "data"], "what was read comes behind the work"
+
+
+def test_evidence_is_made_only_of_what_is_told() -> None:
+    def answers(*_: Inputs) -> list[Answer]:
+        evidence = partial(dict, cause="SELECT 1", by_session={"s": 1.0}, do="Look.")
+        base: dict[str, Any] = {"sentence": "So.", "size": 1, "unit": "calls", "n": 90, "caveat": "", "told": evidence}
+        return [Candidate(id=f"x.{share}", share=share, **base) for share in (0.04, 0.06)]
+
+    asked = Question(name="x", question="Why?", queries={}, function=answers)
+    small, large = candidate_answers(asked, Inputs(rows={}), partial(may_be_told, bounds=Bounds()))
+    assert (small.cause, small.sessions, small.do) == ("", (), "") and type(small) is type(large) is Answer
+    assert (large.cause, large.sessions, large.do) == ("SELECT 1", ("s",), "Look. Could save up to 1 call.")
 
 
 def test_of_too_few_sessions_nothing_is_sure() -> None:
