@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions"
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 
 gc.disable()  # until all tests are collected: walking what is found so far again and again is a fifth of that time
 
@@ -75,15 +75,25 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def corpus_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the `store` of the corpus's sessions. To be read only: copy what a test changes."""
-    if not CORPUS.is_dir():
+    return _of_corpus(tmp_path_factory, "sessions")
+
+
+@pytest.fixture(scope="session")
+def eval_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the `store` of the corpus's eval runs. To be read only: copy what a test changes."""
+    return _of_corpus(tmp_path_factory, "eval")
+
+
+def _of_corpus(factory: pytest.TempPathFactory, part: str) -> Path:
+    if not (CORPUS / part).is_dir():
         pytest.skip("the corpus of real traces is not on this machine")
     from agentsignals.ingest import pipeline  # noqa: PLC0415
 
     def make(folder: Path) -> None:
-        pipeline.analyze([str(CORPUS)], folder / "store", jobs=1)
+        pipeline.analyze([str(CORPUS / part)], folder / "store", jobs=1)
         pipeline.measure(folder / "store", every=True)
 
-    return made_once(tmp_path_factory, "corpus", make)
+    return made_once(factory, part, make)
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:

@@ -14,7 +14,6 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.cli.compare import comparison_text
 from agentsignals.errors import AgentSignalsError
-from agentsignals.ingest import pipeline
 from agentsignals.model import Attempt as RunAttempt
 from agentsignals.model import Session
 from agentsignals.questions.compare import Comparison, compare, outcome_rule
@@ -26,7 +25,6 @@ from tests.questions.stores import store_of
 from tests.signals.attempts import graded, patched, trial
 from tests.verbs import printed, printed_json
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval"
 NOTHING = dict.fromkeys(
     ("repo", "run_id", "format", "agent_version", "agent_type", "dataset", "attempt1_tool_cap", "retry_tool_cap",
      "effective_tool_cap", "timeout_s", "concurrency")
@@ -724,15 +722,6 @@ def test_without_an_attempt_there_is_a_plain_message(tmp_path: Path, capsys: pyt
     assert main(["compare", "--store", str(people.folder)]) == 1
     said = capsys.readouterr().err
     assert "There are no eval attempts" in said and "Harbor" in said
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    if not CORPUS.is_dir():
-        pytest.skip("the corpus of eval runs is not here")
-    folder = tmp_path_factory.mktemp("runs") / "s"
-    pipeline.analyze([str(CORPUS)], folder)
-    return Store(folder)
 
 
 # -- who was tried: models out of folders, one model in several spellings, knobs of the machine ------------------------
