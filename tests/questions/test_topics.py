@@ -182,7 +182,7 @@ def test_of_many_prompts_a_sample_is_cleaned_the_same_in_any_order() -> None:
     assert [one.place for one in kept.prompts].count("/p/large") == 400
     assert kept.left_out == {"not drawn": 4010}
     again = TopicPrompts([*others[::-1], *own[::-1]], places)
-    assert [one.text for one in again.prompts] == [one.text for one in kept.prompts]
+    assert {one.text for one in again.prompts} == {one.text for one in kept.prompts}
     whole = TopicPrompts(own, {})
     assert not whole.is_sample and len(whole.prompts) == 4000
 

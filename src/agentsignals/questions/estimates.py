@@ -84,11 +84,6 @@ class Estimate(Struct, frozen=True, kw_only=True):
     """True if `counted` are parts of a sum, of which a finding names the largest."""
 
     @property
-    def sessions(self) -> tuple[str, ...]:
-        """Sessions with the largest parts. Computed on demand, because most estimates are cells and marks."""
-        return _largest(_Parts(self.counted).by_session) if self.is_sum else ()
-
-    @property
     def ends(self) -> tuple[float | None, float | None]:
         """Both ends of the interval, as cells of a row."""
         return self.interval or (None, None)

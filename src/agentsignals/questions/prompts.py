@@ -40,7 +40,6 @@ class TopicPrompts:
 
     def __init__(self, rows: Sequence[Row], places: dict[str, str]) -> None:
         self.left_out: Counter[str] = Counter()
-        self.is_sample = False
         prompts = self._cleaned(rows, places)
         # Remove words of the project's name from its prompts, unless two other projects use them too.
         vocabularies: defaultdict[str, set[str]] = defaultdict(set)
@@ -56,8 +55,9 @@ class TopicPrompts:
                 words = prompt.text.split()
                 prompt.text = " ".join(word for word in words if not of_place.intersection(words_of(word)))
         self.prompts = self._of_fitting_length(prompts)
-        if not self.is_sample:
-            self.prompts = self._capped(self.prompts)
+        if not self.is_sample:  # so that no project dominates
+            most = max(20, -(-len(self.prompts) // 10))
+            self.prompts = self._drawn(self.prompts, most, "over the limit per project")
 
     def _cleaned(self, rows: Sequence[Row], places: dict[str, str]) -> list[Prompt]:
         prompts = []
@@ -70,26 +70,24 @@ class TopicPrompts:
                 # A session whose place nobody knows is a place of its own.
                 place = places.get(row["session_id"]) or str(row["session_id"])
                 prompts.append(Prompt(row, place, row["text"]))
-        if len(prompts) > MOST:
-            prompts = self._drawn(prompts)
+        self.is_sample = len(prompts) > MOST
+        if self.is_sample:
+            prompts = self._drawn(prompts, MOST_OF_PLACE, "not drawn")
         mask = Redactor(pseudonyms=False).plain  # first of all: a word alone no longer shows what it was part of
         for prompt in prompts:
             prompt.text = plain_prompt(mask(prompt.text))
         return prompts
 
-    def _drawn(self, prompts: list[Prompt]) -> list[Prompt]:
-        """Draw `MOST` different prompts, those with the lowest hash, at most `MOST_OF_PLACE` from each project."""
+    def _drawn(self, prompts: list[Prompt], most_of_place: int, left_out: str) -> list[Prompt]:
+        """Draw at most `MOST` different prompts, and so many from each project: those with the lowest hash."""
         taken: Counter[str] = Counter()
         drawn: dict[str, Prompt] = {}
         for prompt in sorted(prompts, key=_by_chance):
-            if len(drawn) == MOST:
-                break
-            if prompt.text not in drawn and taken[prompt.place] < MOST_OF_PLACE:
+            if len(drawn) < MOST and prompt.text not in drawn and taken[prompt.place] < most_of_place:
                 taken[prompt.place] += 1
                 drawn[prompt.text] = prompt
-        self.left_out["not drawn"] = len(prompts) - len(drawn)
-        self.is_sample = True
-        return list(drawn.values())
+        self.left_out += Counter({left_out: len(prompts) - len(drawn)})
+        return [prompt for prompt in prompts if drawn.get(prompt.text) is prompt]
 
     def _of_fitting_length(self, prompts: list[Prompt]) -> list[Prompt]:
         by_text: dict[str, Prompt] = {}
@@ -103,19 +101,6 @@ class TopicPrompts:
             else:
                 by_text[prompt.text.lower()] = prompt
         return list(by_text.values())
-
-    def _capped(self, prompts: list[Prompt]) -> list[Prompt]:
-        """At most a tenth of all from each project (twenty at least), those with the lowest hash."""
-        most = max(20, -(-len(prompts) // 10))
-        taken: Counter[str] = Counter()
-        kept: set[int] = set()
-        for prompt in sorted(prompts, key=_by_chance):
-            taken[prompt.place] += 1
-            if taken[prompt.place] > most:
-                self.left_out["over the limit per project"] += 1
-            else:
-                kept.add(id(prompt))
-        return [prompt for prompt in prompts if id(prompt) in kept]
 
 
 def _by_chance(prompt: Prompt) -> bytes:
