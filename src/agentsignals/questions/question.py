@@ -158,6 +158,7 @@ class Rows:
     """Rows of a large answer, by column. A row is made a dictionary, of four times the memory, when it is read."""
 
     def __init__(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
+        self.names = tuple(names)
         self._columns = dict(zip(names, columns, strict=True))
         self._derived: dict[Callable[[Rows], Any], Any] = {}
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import gc
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, cached_property, partial
-from itertools import chain, repeat
+from itertools import chain
 from math import fsum
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -57,7 +57,6 @@ from agentsignals.store import Store, sidecars
 from agentsignals.store.index import SCHEMA_VERSION, main_context
 from agentsignals.store.query import (
     Connection,
-    column_names,
     connect,
     execute_ours,
     materialize,
@@ -85,24 +84,6 @@ _SOURCES = "SELECT DISTINCT cost_source FROM steps WHERE cost_source IS NOT NULL
 
 
 _Taken = TypeVar("_Taken")
-
-
-class _Answer(NamedTuple):
-    """The rows of a query. What is kept for who asks next are no dictionaries: they take five times the memory."""
-
-    names: list[str]
-    values: list[tuple[Any, ...]]
-    made: list[list[Row]]
-    """Rows of few columns, once they were made: many questions want them. Nobody may change them."""
-
-    @property
-    def rows(self) -> list[Row]:
-        if self.made:
-            return self.made[0]
-        rows = list(map(dict, map(zip, repeat(self.names), self.values)))
-        if len(self.names) <= _FEW_COLUMNS:
-            self.made.append(rows)
-        return rows
 
 
 class Reader:
@@ -148,21 +129,22 @@ class Reader:
     def versions(self) -> Versions:
         """Versions that the store's values were computed with."""
         among = f"signal IN ({path_list(sorted(self._needs))[1:-1]})"
-        signals = self._answer(f"SELECT signal, max(version) FROM signals WHERE {among} GROUP BY signal").values
-        return Versions(SCHEMA_VERSION, dict(signals), tuple(source for (source,) in self._answer(_SOURCES).values))
+        of_signals = self._answer(f"SELECT signal, max(version) AS version FROM signals WHERE {among} GROUP BY signal")
+        signals = dict(zip(*of_signals.columns("signal", "version"), strict=True))
+        return Versions(SCHEMA_VERSION, signals, tuple(*self._answer(_SOURCES).columns("cost_source")))
 
     def inputs(self, study: Question) -> Inputs:
         """Return the rows and facts that a study is given."""
         context = self._of(study)
         many = {name: self._asked(self._by_slices, study.queries[name], context) for name in study.sliced}
-        many |= {name: self._asked(self._by_column, study.queries[name], context) for name in study.large}
-        rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items() if name not in many}
+        many |= {name: self._answer(study.queries[name], context) for name in study.large}
+        rows = {name: _made(self._answer(sql, context)) for name, sql in study.queries.items() if name not in many}
         is_study = isinstance(study, Study)
         if is_study and context not in self._places:
-            self._places[context] = place_by_session(self._answer(PLACED, context).rows)
+            self._places[context] = place_by_session(self._answer(PLACED, context))
         if context not in self._unjudged:
             bound = ENGLISH_ONLY.intersection(self._named)
-            counted = self._answer(unjudged(bound), context).rows if bound else ()
+            counted = self._answer(unjudged(bound), context) if bound else ()
             told = self._unjudged[context] = {}
             for row in counted:
                 if row["unjudged"]:
@@ -188,8 +170,7 @@ class Reader:
         """The rows of one more question of ours, to the tables as studies see them; `values` are bound."""
 
         def take(connection: Connection) -> list[Row]:
-            asked = self._execute(sql, connection, dict(values))
-            return _Answer(column_names(asked), asked.fetchall(), []).rows
+            return list(self._rows(self._execute(sql, connection, dict(values))))
 
         return self._connected(take, context)
 
@@ -212,7 +193,7 @@ class Reader:
         wanted = self.context if study.context == "either" else study.context
         return wanted if self._contexts - {wanted} else ""
 
-    def _answer(self, sql: str, context: str = "") -> _Answer:
+    def _answer(self, sql: str, context: str = "") -> Rows:
         return self._asked(self._whole, sql, context)
 
     def _asked(self, ask: Callable[[str, str, Connection], _Taken], sql: str, context: str) -> _Taken:
@@ -225,21 +206,22 @@ class Reader:
             self._kept[sql, context] = answer
         return answer
 
-    def _whole(self, sql: str, context: str, connection: Connection) -> _Answer:
-        asked = self._execute(sql, connection)
-        is_kept = self._awaited[sql, context] > 1
-        values = list(_shared(asked, self._ids)) if is_kept else asked.fetchall()
-        return _Answer(column_names(asked), values, [])
+    def _whole(self, sql: str, context: str, connection: Connection) -> Rows:
+        return self._rows(self._execute(sql, connection), is_kept=self._awaited[sql, context] > 1)
 
-    def _by_column(self, sql: str, context: str, connection: Connection) -> Rows:
-        asked = self._execute(sql, connection)
-        texts = [self._ids if name == "session_id" else {} for name in column_names(asked)]
-        kinds = [column[1].id in ("varchar", "enum") for column in asked.description or ()]
-        columns: list[Sequence[Any]] = list(zip(*asked.fetchall(), strict=True)) or [()] * len(kinds)
-        for n, is_text in enumerate(kinds):
-            if is_text:  # one name takes the place of all
-                columns[n] = list(map(texts[n].setdefault, columns[n], columns[n]))
-        return Rows(column_names(asked), columns)
+    def _rows(self, asked: duckdb.DuckDBPyConnection, is_kept: bool = False) -> Rows:
+        """What a query found. In rows that stay for a while names come again and again, each time as an object of its
+        own: one takes the place of all, that of a session's id in other answers, too."""
+        kinds = [(column[0], column[1].id) for column in asked.description or ()]
+        shared: list[dict[str, str] | None] = [
+            (self._ids if name == "session_id" else {}) if is_kept and kind in ("varchar", "enum") else None
+            for name, kind in kinds
+        ]
+        columns: list[list[Any]] = [[] for _ in kinds]
+        while some := asked.fetchmany(_ROWS_A_FETCH):
+            for column, values, texts in zip(columns, zip(*some, strict=True), shared, strict=True):
+                column.extend(values if texts is None else map(texts.setdefault, values, values))
+        return Rows([name for name, _ in kinds], columns)
 
     def _by_slices(self, sql: str, context: str, connection: Connection) -> Rows:
         if context not in self._shard_answers:
@@ -289,14 +271,9 @@ class Reader:
         return execute_ours(connection, sql, values)
 
 
-def _shared(asked: duckdb.DuckDBPyConnection, ids: dict[str, str]) -> Iterator[tuple[Any, ...]]:
-    """Rows that stay for a while. Names come again and again, each time as an object of its own: one takes the place of
-    all; of `ids` of sessions in other answers, too."""
-    kinds = [(column[0], column[1].id) for column in asked.description or ()]
-    shared = [(ids if name == "session_id" else {}) if kind in ("varchar", "enum") else None for name, kind in kinds]
-    while some := asked.fetchmany(_ROWS_A_FETCH):
-        columns = zip(shared, zip(*some, strict=True), strict=True)
-        yield from zip(*(of if texts is None else map(texts.setdefault, of, of) for texts, of in columns), strict=True)
+def _made(rows: Rows) -> list[Row]:
+    """Return the rows as dictionaries. Many questions want those of few columns: nobody may change them."""
+    return rows.derived(list) if len(rows.names) <= _FEW_COLUMNS else list(rows)
 
 
 # -- Findings of a store, ranked by size and confidence (design/findings.md)
