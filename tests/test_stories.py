@@ -107,6 +107,7 @@ def test_of_the_sets_that_were_sent_blind_so_many_are_flagged(tmp_path: Path, fi
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_with_the_kept_answers_of_a_reader_the_page_has_what_comes_of_them(capsys: pytest.CaptureFixture[str]) -> None:
     folder = Path(benchmarks.stories.__file__).parent
     sets = [str(folder / "blind" / f"{name}.json") for name in "lmno"]
