@@ -1,34 +1,51 @@
-"""Words near a word for a secret are judged by a score: what no rule has a place for is masked, what is an id stays."""
+"""Values near a word for a secret are judged by a score: what no rule has a place for is masked, what is an id stays."""
 
 from __future__ import annotations
 
 import pytest
 
-from agentsignals.redaction import redacted, scored
-from agentsignals.redaction.values import present
+from agentsignals.redaction import by_rules, redacted, scored
+from agentsignals.redaction.values import Span, present
 from tests.quick import each_row
+
+
+def judged(text: str) -> list[str]:
+    low = text.lower()
+    parts = present(low)
+    return [text[s.start : s.end] for s in scored.judged(text, low, parts, [*by_rules(text, low, parts)])]
+
+
+def by_score(text: str) -> list[str]:
+    low = text.lower()
+    return [text[s.start : s.end] for s in scored.judged(text, low, present(low), [])]
 
 
 @each_row(
     ("text", "secret"),
     [
         ("the password lies under the mat: Quilt88!river", "Quilt88!river"),
-        ("add a password, say, perhaps lingonberry", "lingonberry"),
-        ("password rotation done\n  gh7!Lk2pQz9", "gh7!Lk2pQz9"),
+        ("the new password for staging is lingonberry", "lingonberry"),
+        ("- name: POSTGRES_PASSWORD\n  value: blackberry", "blackberry"),
         ("user mia opened it (key and all): gh7!Lk2pQz9", "gh7!Lk2pQz9"),
     ],
 )
 def test_what_stands_in_no_known_place_is_masked_by_its_score(
     text: str, secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    low = text.lower()
-    spans = list(scored.secrets(text, low, present(low)))
-    assert [text[s.start : s.end] for s in spans] == [secret]
+    assert secret in by_score(text)
     assert secret not in redacted(text)
     with monkeypatch.context() as patch:
-        patch.setattr(scored.WEIGHTS, "least", 99.0)
-        patch.setattr(scored.WEIGHTS, "least_of_words", 99.0)
-        assert not list(scored.secrets(text, low, present(low)))
+        patch.setattr(scored.scorer().net, "least", 99.0)
+        assert not by_score(text)
+
+
+def test_a_low_score_takes_back_what_a_rule_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "auth_basic 'please enter your Passwort eingeben'; fastcgi_pass unix:/run/php/php8.2-fpm.sock;"
+    low = text.lower()
+    rule = [(Span(text.index("unix"), text.index(".sock") + 5, "secret"), "fields")]
+    assert not scored.judged(text, low, present(low), rule)
+    monkeypatch.setattr(scored.scorer().net, "veto", -99.0)
+    assert scored.judged(text, low, present(low), rule)
 
 
 @each_row(
@@ -37,12 +54,11 @@ def test_what_stands_in_no_known_place_is_masked_by_its_score(
         '"requestId":"req_011CXGzmRJmRZK1Tw6EcgjSM","type":"assistant","token":1',
         "login test in tests/auth.py::Python3TC::test_login_2 FAILED",
         "image of the login page: https://x.test/hooks.png?w=840&fit=max&auto=format&n=z2YM37Ycg6eMbID3&q=85",
-        "the password is [secret] and gh7!Lk2pQz9 stays, since the line was judged",
+        "the password is [secret] and it stays, since the line was judged",
     ],
 )
 def test_ids_addresses_and_lines_that_were_masked_stay(text: str) -> None:
-    low = text.lower()
-    assert not list(scored.secrets(text, low, present(low)))
+    assert not judged(text)
 
 
 def test_a_word_is_judged_within_its_signs() -> None:
@@ -50,3 +66,21 @@ def test_a_word_is_judged_within_its_signs() -> None:
     low = text.lower()
     found = [text[c.start : c.end] for c in scored.candidates(text, low, present(low))]
     assert found == ["Kettle61!x", "Raven7!pebble", "Tram85!velvet"]
+
+
+def test_a_sum_of_vectors_in_one_integer_is_the_sum_of_their_numbers() -> None:
+    net = scored.Net(
+        least=0.0,
+        veto=0.0,
+        step=0.5,
+        names=["a", "b"],
+        vectors=bytes((130, 120, 131, 128, 140, 126)),
+        bias=1.0,
+        hidden=[[1.0, 2.0]],
+        hidden_bias=[0.25],
+        out=[10.0],
+    )
+    # a: 1, -4, 1.5; b: 0, 6, -1
+    assert scored.Scorer(net)(["a", "b", "b", "none"]) == 1.0 + 1.0 + 10.0 * (0.25 + 1.0 * 2 + 2.0 * 0.5)
+    assert scored.Scorer(net)(["b"]) == 1.0 + 10.0 * (0.25 + 6.0)
+    assert scored.Scorer(net)([]) == 1.0 + 10.0 * 0.25

@@ -13,7 +13,6 @@ import secrets
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import chain
 from typing import Any, TypeVar
 from unicodedata import normalize
 
@@ -89,17 +88,11 @@ def _found(text: str, depth: int, known: KnownSecrets, *, named: bool) -> list[S
     low = text.lower()
     low = low if len(low) == len(text) else text.replace("\u0130", "i").lower()
     raw = text.encode("latin-1", "replace")  # a character is one byte, its own if it is ASCII
-    hits += keys.spans(text)
     if named:
-        parts = present(low)
-        hits += keys.logins(text, low, parts.texts)
-        judged = chain(
-            fields.secrets(text, low, parts),
-            commands.secrets(text, low, parts.commands),
-            scored.secrets(text, low, parts),
-        )
-        hits += (span for span in judged if not values.is_public_at(text, span.start, span.end))
+        hits += scored.judged(text, low, parts := present(low), [*by_rules(text, low, parts)])
         hits += personal.spans(text, low, raw)
+    else:
+        hits += keys.spans(text)
     numbered: list[tuple[int, int]] = []
     in_code: list[Span] = []
     coded = encoded.Runs(text, look, depth)
@@ -131,6 +124,17 @@ def _found(text: str, depth: int, known: KnownSecrets, *, named: bool) -> list[S
         hits += undo(text, raw, look, depth)
     hits += encoded.escaped(text, look, depth)
     return unmasked(text, hits)
+
+
+def by_rules(text: str, low: str, parts: values.Present) -> Iterator[tuple[Span, str]]:
+    """Yield what rules would mask, each with the kind of its rule."""
+    yield from ((span, "keys") for span in keys.spans(text))
+    yield from ((span, "logins") for span in keys.logins(text, low, parts.texts))
+    for rule, spans in (
+        ("fields", fields.secrets(text, low, parts)),
+        ("commands", commands.secrets(text, low, parts.commands)),
+    ):
+        yield from ((span, rule) for span in spans if not values.is_public_at(text, span.start, span.end))
 
 
 def with_texts(value: Any, mask: Callable[[str], str]) -> Any:

@@ -1,267 +1,539 @@
-"""Judges words near a word for a secret by what they look like and what stands around them, whatever the grammar.
+"""Judges values near a word for a secret by what they look like and what stands around them, whatever the grammar.
 
-Rules know places where a secret stands. A writer who uses another place is met here: each word with a digit or a sign,
-on a line that speaks of secrets or the line below one, gets a score, a sum of weights. The weights (`scored.json`) are
-a logistic regression on the made-up forms of the tests against words of real traces, where nothing is a secret:
-`python -m benchmarks.secret_words FOLDER` fits them and tells what they find of writers who were left out.
+Rules know places where a secret stands. A writer who uses another place is met here: each word, phrase and code of
+digits on a line that speaks of secrets, logins or commands that take one, and on the lines below it, gets a score. A
+score above `least` masks; one below `veto` takes back what a rule masked. The scores are of a net of one hidden layer
+over facts of a value and its place (`scored.msgpack`), fitted on the made-up forms of the tests against values of real
+traces, where nothing is a secret: `python -m benchmarks.secret_words FOLDER` fits it and tells what it finds of
+writers who were left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from agentsignals.model.lazy import deferred_pattern
+from agentsignals.redaction import values
 from agentsignals.redaction.values import (
-    LEAST_CHARS,
     Present,
     Span,
     alternates,
+    common,
     has_mask,
-    is_public,
     is_random,
-    is_rare,
-    is_strong,
-    is_variable,
-    looks_chosen,
-    looks_drawn,
-    looks_typed,
     named,
     places,
     speaks_of_other,
 )
 from agentsignals.shell.tokens import names
 
-_T = r"[^\s\"'`<>()\[\]{},;|\\]"
-_TOKEN = deferred_pattern(rf"(?<!{_T})[^\s\"'`<>()\[\]{{}},;|\\0-9!@#$%^&*+?~]*+[0-9!@#$%^&*+?~]{_T}*+")
-"""A word with a digit or a sign."""
-_PLAIN = deferred_pattern(r"(?<![\w.$@/\\:+-])[A-Za-z](?:[A-Za-z]|[._-](?=[A-Za-z])){5,40}(?![\w(./\\@+-]|\s?[=:])")
-"""A word without a digit or a sign, which may be a password where one is spoken of."""
-_BOUND = deferred_pattern(r"([\w.-]+)[\"'`]?\s{0,3}[:=]{1,2}>?\s{0,3}[\"'`]?\Z")
-_PROSE_BEFORE = deferred_pattern(r"(?:\A|\s)(?!-)[^\W\d_]+\s\(?\Z|[(]\Z")
-_PROSE_AFTER = deferred_pattern(r"\s[^\W\d_]{2,}")
-"""The name that a value is given to, before it; a sentence that leads to a word, and one that goes on after it."""
+_TOKEN = deferred_pattern(r"[^\s\"'`<>()\[\]{},;|\\「」«»“”„、，。：；（）]{4,200}")
+_PHRASE = deferred_pattern(r"([\"'`])((?:(?!\1)[^\n\\]){5,80})\1")
+_REST = deferred_pattern(
+    r"(?:[:=]|->|=>|\bis|\bist|\best)[ \t]+"
+    r"([^\s:=\"'`<>{}\[\]()|][^\n:=\"'`<>{}\[\]()|]{3,60}?[^\s:=\"'`<>{}\[\]()|,;.])"
+    r"[ \t]*(?=\n|\Z|[/(,;.]\s|[.]\Z)"
+)
+"""Words after a name, to the end of the line or the clause."""
+_QUOTED = deferred_pattern(r"([\"'])(?=[^\"'\n]*[,;|()<>{}\[\]])([^\s\"'\\]{5,60})\1")
+_GROUPS = deferred_pattern(r"(?<![\w.:/-])(?:\d{2,4}(?:[ -]\d{2,4}){1,3}|\d{4,8}[#*]?)(?![\w:/-]|\.\d)")
+"""A code of digits, in groups."""
+_ADDRESS = deferred_pattern(
+    r"://[^/\s:@]{0,60}:([^/\s@]{4,80})@|[?&;]?[\w.\[\]%-]{1,40}=([^&;\s#]{4,200})|/([\w:=~.-]{12,100})(?=[/?#]|\Z)"
+)
+"""In an address the password of a user, the value of a parameter, a long part of the path."""
 _HEAD = deferred_pattern(
-    r"-{1,2}[\w.-]{1,60}=|[\w.-]{1,60}:?=(?!=*\Z)|-[a-zA-Z](?=[^-]{5})|[\w.@-]{1,40}:(?!//|\Z)|[*_:=@/#&?$!~+^%-]{1,3}(?=\w)"
+    r"-{1,2}[\w.-]{1,60}=|[\w.-]{1,60}:?=(?!=*\Z)|-[a-zA-Z](?=[^-]{5})|[\w.@-]{1,40}:(?!//|\Z)"
+    r"|[*_:=@/#&?$!~+^%-]{1,3}(?=\w)"
 )
 _TAIL = deferred_pattern(r"(?:\*\*|__|[.:?_=])+\Z")
-_HOST = deferred_pattern(r"@[\w.-]+(?:[:/].*)?\Z")
 """What stands before a value within its word, and after it."""
-_NO_VALUE = deferred_pattern(
-    r"://|\*\*\*|\.\.\.|&\w+=|\A(?:toolu|msg|req|resp|call)_|\A(?i:arn|sha\d{1,3}|md5)[:-]|\A(?:Ctrl|Cmd|Alt|Shift|Meta)\+"
-)
-"""What an address, an id or a masked value has in it, and no secret."""
-_MOST_CHARS = 63
-_FAR_WORDS = 8
-"""So many words before a plain word, in another clause, speak of another thing."""
-_LINE_CHARS = 160
-"""So far before and behind a word for a secret a line is read, and as much of the next line."""
-_BEFORE_CHARS, _AFTER_CHARS = 100, 60
-_HEX = deferred_pattern(r"(?:0x)?[0-9a-fA-F-]+")
-_LEAST_HEX = 16
-_PREFIX = deferred_pattern(r"[a-z]{2,9}[_-](?=[0-9A-Za-z]{8,}\Z)")
-_NAME = deferred_pattern(r"[^\W_][\w.-]*")
+_BOUND = deferred_pattern(r"([^\W\d][\w.@-]*)[\"'`\])]{0,2}\s{0,3}(:?=>?|:|\|\||->|→)\s{0,3}[\"'`(\[]{0,2}\Z")
+"""The name that a value is given to, and what joins them."""
+_OPTION = deferred_pattern(r"(?:\A|\s)(--?[A-Za-z][\w.-]*|/[a-z]+)[= :]?[\"']?\Z")
 _WORD = deferred_pattern(r"[^\W\d_]+")
-_PARTS = deferred_pattern(r"[A-Za-z][a-z]{2,}")
-_KINDS = deferred_pattern(r"[A-Z]+|[a-z]+|\d+|[^A-Za-z\d]+")
-_LAST_DIGITS = deferred_pattern(r"\d+\Z")
-_IS_NAME = deferred_pattern(r"[\"'`]?\s?[:=]")
-_OPTION = deferred_pattern(r"(?:\A|\s)(--?[\w-]+)[= ][\"']?\Z")
-_NUMBERED = deferred_pattern(r"(?=[^\d]{7})[A-Za-z]{3,}(?:[._-][A-Za-z]{3,})*\d{1,4}")
-_OF_RULES = names(
-    "tresor garage code codice código kod код safe locker keybox static shared key instead lock addresses keypad tan"
-)
-"""Words that only rules look for."""
-_LENGTHS = (8, 12, 17, 24, 48)
+_NAME = deferred_pattern(r"[^\W_][\w.-]*")
+_COMMAND_ENDS = deferred_pattern(r"[|&;]|\$\(")
+_PROMPTS = frozenset(("$", "#", ">", "+", ">>>", "C:\\>", "sudo", "time", "exec", "env", "export", "nohup"))
+_CODE, _SIGNS_OF_CODE = deferred_pattern(r"[({;]"), deferred_pattern(r"[={}();]")
+_CELLS = deferred_pattern(r"\s{2,}")
+_PREFIX = deferred_pattern(r"[A-Za-z]{2,9}[_-]")
+_YEAR, _LAST_DIGITS = deferred_pattern(r"(?:19|20)\d\d\Z"), deferred_pattern(r"\d+\Z")
+_HEX, _LEAST_HEX = deferred_pattern(r"(?:0x)?[0-9a-fA-F-]+"), 16
+_LEAST_CHARS = 4
+_LEAST_WORD = 5
+_LINE_CHARS = 200
+_LINES_BELOW = 3
+_NEAR_CHARS = 300
+"""So far before and behind a value its line is read, and the two above it."""
+_REPEAT_CHARS = 2_000
+_MOST_WORDS = 8
+_LENGTHS = (5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 33, 40, 41, 64, 65, 100)
 _NEAR = (1, 2, 3, 4, 6, 6, 9, 9, 9)
 """Distances of names in words, in steps."""
 _NEXT_NAMES = 6
 
 
-class _Weights(msgspec.Struct):
-    """`scored.json`: what a fact about a word adds to its score."""
-
-    bias: float
-    least: float
-    """The score from which on a word is masked."""
-    least_of_words: float
-    """The same of a word without a digit or a sign that programs hardly use."""
-    of: dict[str, float]
-
-
-WEIGHTS = msgspec.json.decode(Path(__file__).with_name("scored.json").read_bytes(), type=_Weights)
-
-
 class Candidate(NamedTuple):
-    """A word that may be a secret: its place, the class of its look, and facts about it."""
+    """A value that may be a secret: its place, how it was found, and the rules that would mask it."""
 
     start: int
     end: int
-    look: str
-    facts: tuple[str, ...]
+    way: str
+    rules: tuple[tuple[Span, str], ...] = ()
 
 
-def secrets(text: str, low: str, parts: Present) -> Iterator[Span]:
-    """Yield the words whose score says that they are secrets. `low`: the text in lower case; `parts`: the parts of
-    words that it contains."""
-    of = WEIGHTS.of
-    for found in candidates(text, low, parts):
-        score = WEIGHTS.bias + sum(of.get(fact, 0.0) for fact in found.facts)
-        least = WEIGHTS.least_of_words if found.look == "word" else WEIGHTS.least
-        if score + sum(of.get(fact, 0.0) for fact in around(text, found)) > least:
-            near = text[max(0, found.start - _LINE_CHARS) : found.end + _LINE_CHARS]
-            if not has_mask(near):  # whoever masked it has judged the words beside
-                yield Span(found.start, found.end, "secret")
+def candidates(text: str, low: str, parts: Present, rules: Sequence[tuple[Span, str]] = ()) -> list[Candidate]:
+    """Return the values to judge, on lines with a word for a secret, a login or a command that takes one, and below.
+
+    `low`: the text in lower case; `parts`: the parts of words that it contains; `rules`: spans and the rules that would
+    mask them, each of which is judged too."""
+    found: dict[tuple[int, int], str] = {}
+
+    def add(start: int, end: int, way: str) -> None:
+        value = text[start:end]
+        if (
+            end - start >= _LEAST_CHARS
+            and not values.stands_for_a_value(value)
+            and not has_mask(text[max(0, start - 1) : end + 1])
+        ):
+            found.setdefault((start, end), way)
+
+    for start, end in _lines(text, low, parts):
+        for token in _TOKEN.finditer(text, start, end):
+            word, at = token[0], token.start()
+            if "://" in word or "&" in word:
+                for part in _ADDRESS.finditer(word):
+                    n = part.lastindex or 0
+                    if n == 1 or not _is_plain(part[n]):
+                        add(at + part.start(n), at + part.end(n), f"url{n}")
+            if "://" in word:
+                continue
+            first, last = _core(word)
+            value = word[first:last]
+            if len(value) < _LEAST_CHARS:
+                continue
+            is_word = value.isalpha() and value.isascii()
+            if (is_plain := _is_plain(value)) or is_word:
+                before = text[max(start, at + first - 60) : at + first]
+                if len(value) >= _LEAST_WORD and (not is_plain or _is_told(before)):
+                    add(at + first, at + last, "word")
+                continue
+            add(at + first, at + last, "token")
+            if value.count("/") in (1, 2) and not values.is_rooted(value):
+                n = value.index("/")
+                host = value.find("@", n)
+                behind = value[n + 1 : host if host >= 0 else len(value)]
+                if n >= 2 and not _is_plain(value[n + 1 :]):
+                    add(at + first + n + 1, at + first + n + 1 + len(behind), "slash")
+        stop = min(end + 1, len(text))
+        for way, pattern, n in (("phrase", _PHRASE, 2), ("quoted", _QUOTED, 2), ("rest", _REST, 1)):
+            for part in pattern.finditer(text, start, stop):
+                if way == "quoted" or (" " in part[n].strip() and part[n].count(" ") < _MOST_WORDS):
+                    add(*part.span(n), way)
+        for code in _GROUPS.finditer(text, start, end):
+            add(*code.span(), "digits")
+    near = _blocks(found)
+    for span, _ in rules:
+        if not any(_is_of(span, place) for place in _within(near, span)):
+            found[span.start, span.end] = "rule"
+    masked = _blocks((span.start, span.end, rule) for span, rule in rules)
+    return [
+        Candidate(
+            start,
+            end,
+            way,
+            tuple((Span(a, b, ""), rule) for a, b, rule in _within(masked, (start, end)) if a < end and start < b),
+        )
+        for (start, end), way in found.items()
+    ]
 
 
-def candidates(text: str, low: str, parts: Present) -> Iterator[Candidate]:
-    """Yield the words to judge: on lines with a word for a secret, a login or a call that takes one, and below."""
-    seen = done = 0
-    of_passwords = [name for name in parts.names if named(name) in ("password", "hint")]
-    for at, end in places(low, parts.names | parts.commands | parts.calls | parts.logins | parts.texts - _OF_RULES):
-        if at < seen:
-            continue
-        start = max(text.rfind("\n", max(0, at - _LINE_CHARS), at) + 1, at - _LINE_CHARS, done, 0)
-        line = text.find("\n", end, end + _LINE_CHARS)
-        seen = line = line if line >= 0 else end + _LINE_CHARS
-        done = text.find("\n", line + 1, line + _LINE_CHARS)
-        done = done if done >= 0 else line + _LINE_CHARS
-        if any(low.find(name, start, done) >= 0 for name in of_passwords):
-            for word in _PLAIN.finditer(text, start, done):
-                if is_rare(word[0]) and _is_value(text, *word.span()):
-                    yield Candidate(*word.span(), "word", ("look word", *_facts(word[0], "word")))
-        for token in _TOKEN.finditer(text, start, done):
-            is_cut = token.end() == done and not text[done : done + 1].isspace()
-            is_quoted = text[token.start() - 1 : token.start()] in ('"', "'")
-            if (
-                LEAST_CHARS <= len(token[0]) <= _MOST_CHARS * (1 + is_quoted)
-                and not is_cut
-                and (core := _core(token[0]))
-            ):
-                first, last = token.start() + core[0], token.start() + core[1]
-                if core[2][0] != "word" or _is_value(text, first, last):
-                    yield Candidate(first, last, *core[2])
+_BLOCK_CHARS = 256
+_Place = TypeVar("_Place", bound=tuple[Any, ...])
 
 
-def _is_value(text: str, start: int, end: int) -> bool:
-    """Return whether a plain word may be what a name or a sentence gives: no part of a quoted text or of a sentence
-    that goes on, no value of another name."""
-    before = text[max(0, start - _BEFORE_CHARS) : start].rpartition("\n")[2]
-    after = text[end : end + _BEFORE_CHARS].partition("\n")[0]
-    if before[-1:] in ("'", '"', "`") and before[-1:] != after[:1]:
-        return False
-    if before.rstrip().endswith(">>") or ((bound := _BOUND.search(before)) and named(bound[1]) is None):
-        return False
-    is_far = before.count(" ") > _FAR_WORDS and text[start:end].isalpha() and "," in before
-    if _PROSE_BEFORE.search(before) and (is_far or _PROSE_AFTER.match(after)):
-        return False
-    return not before.strip() or any(map(named, _NAME.findall(before + after)))
+def _blocks(spans: Iterable[_Place]) -> dict[int, list[_Place]]:
+    """Return spans by the blocks of text that they touch, so that what overlaps is found without a look at all."""
+    found: dict[int, list[_Place]] = defaultdict(list)
+    for span in spans:
+        for block in range(span[0] // _BLOCK_CHARS, span[1] // _BLOCK_CHARS + 1):
+            found[block].append(span)
+    return found
+
+
+def _within(blocks: dict[int, list[_Place]], span: tuple[Any, ...]) -> set[_Place]:
+    return {one for n in range(span[0] // _BLOCK_CHARS, span[1] // _BLOCK_CHARS + 1) for one in blocks.get(n, ())}
+
+
+def _is_of(span: Span, place: tuple[int, int]) -> bool:
+    """Return whether a candidate is what a rule would mask: neither has much that the other has not."""
+    shared = min(span.end, place[1]) - max(span.start, place[0])
+    return shared * 10 >= 7 * (span.end - span.start) and shared * 3 >= 2 * (place[1] - place[0])
+
+
+def _lines(text: str, low: str, parts: Present) -> list[tuple[int, int]]:
+    """Return the bounds of the lines to read, disjoint: those with a telling word, and some below each."""
+    found: list[tuple[int, int]] = []
+    for at, end in places(low, parts.names | parts.commands | parts.calls | parts.logins | parts.texts):
+        start = text.rfind("\n", max(0, at - _LINE_CHARS), at) + 1 or max(0, at - _LINE_CHARS)
+        for _ in range(_LINES_BELOW + 1):
+            line = text.find("\n", end, end + _LINE_CHARS)
+            end = min(len(text), line if line >= 0 else end + _LINE_CHARS) + 1  # noqa: PLW2901  (line by line)
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end - 1, found[-1][1]))
+        else:
+            found.append((start, end - 1))
+    return found
 
 
 @lru_cache(maxsize=65536)
-def _core(token: str) -> tuple[int, int, tuple[str, tuple[str, ...]]] | None:
-    """Return the bounds of the value in a word such as `NAME=VALUE`, `-pVALUE`, `USER:VALUE@HOST`, and its look. None
-    if it can be no secret."""
-    start, end = 0, len(token)
-    while head := _HEAD.match(token, start):
+def _core(word: str) -> tuple[int, int]:
+    """Return the bounds of the value in a word such as `NAME=VALUE`, `-pVALUE`, `USER:VALUE@HOST`."""
+    start, end = 0, len(word)
+    while (head := _HEAD.match(word, start)) and end - head.end() >= _LEAST_CHARS:
         start = head.end()
-    if (host := _HOST.search(token, start)) and ":" in token[:start] and host.start() - start >= LEAST_CHARS:
-        end = host.start()
-    if tail := _TAIL.search(token, start, end):
+    host = word.rfind("@", start)
+    if host - start >= _LEAST_CHARS and ":" in word[:start]:
+        end = host
+    if (tail := _TAIL.search(word, start, end)) and tail.start() - start >= _LEAST_CHARS:
         end = tail.start()
-    value = token[start:end]
-    if len(value) < LEAST_CHARS or any(map(is_variable, (token, value))) or any(map(_NO_VALUE.search, (value, token))):
-        return None
+    return start, start + len(word[start:end].rstrip(".,:;?"))
+
+
+@lru_cache(maxsize=65536)
+def _is_plain(value: str) -> bool:
+    """Return whether a value is only words that programs use, as names of things are."""
+    if any(map(str.isdigit, value)) or not value.isascii() or not {*"!@#$%^&*+?~"}.isdisjoint(value):
+        return False
+    if value.isalpha():
+        return value.lower() in common()
+    return all(part in common() for part in _parts(value))
+
+
+@lru_cache(maxsize=65536)
+def _parts(value: str) -> list[str]:
+    return [part.lower() for part in values.words_in(value) if len(part) > 2]
+
+
+def _is_told(before: str) -> bool:
+    """Return whether a name of a secret, or an option of one letter, stands just before a plain word."""
+    if any(map(named, _NAME.findall(before)[-3:])):
+        return True
+    option = _OPTION.search(before)
+    return option is not None and len(option[1]) == 2
+
+
+# -- facts ------------------------------------------------------------------------------------------------------------
+
+_TESTS = names(
+    "is_known is_public is_strong is_rare_word has_all_kinds looks_chosen looks_typed looks_drawn looks_given"
+    " says_of_it"
+)
+"""Names of tests of `values` that are facts where they hold."""
+_SIGNS = frozenset("!@#$%^&*+?~")
+
+
+@lru_cache(maxsize=65536)
+def _value_facts(value: str) -> tuple[str, tuple[str, ...]]:
+    """Return the class of what a value looks like, and facts about it alone."""
+    shape = _shape(value)
     look = _look(value)
-    return (start, end, (look, tuple(_facts(value, look)))) if look else None
+    told = [f"len {sum(len(value) >= n for n in _LENGTHS)}", f"shape {shape[:7]}", f"changes {min(8, len(shape))}"]
+    told += [f"look {look}", *(test for test in _TESTS if getattr(values, test)(value)), *values.marks(value)]
+    told += [f"random{n}" for n in (8, 12) if is_random(value, n)]
+    if alternates(value):
+        told.append("alternates")
+    words = _parts(value)
+    of_programs = sum(word in common() for word in words)
+    share = "none" if not words else "all" if of_programs == len(words) else "some" if of_programs else "no"
+    told += [f"common {share}", f"words {min(5, len(words))}", f"blanks {min(5, value.count(' '))}"]
+    told += [f"has {sign}" for sign in {*value} & {*"._-/=:@+%#$!&?*~^ "}]
+    kinds = zip("ULDSX", (str.isupper, str.islower, str.isdigit, _SIGNS.__contains__, _is_foreign), strict=True)
+    told.append("kinds " + "".join(name for name, is_kind in kinds if any(map(is_kind, value))))
+    if digits := _LAST_DIGITS.search(value):
+        told.append(f"ends digits {min(5, len(digits[0]))}")
+    if _YEAR.search(value):
+        told.append("ends year")
+    if prefix := _PREFIX.match(value):
+        told.append(f"pre {prefix[0].lower()}")
+    told += [f"vw {word}" for word in words[:6]]
+    told += [f"first {shape[0]}", f"last {_shape(value[-1])}"]
+    if " " in value:
+        coarse = "phrase"
+    elif look != "none":
+        coarse = look
+    else:
+        coarse = "digits" if value.strip("#* -").isdigit() else "aword" if value.isalpha() else "other"
+    return coarse, tuple(told)
 
 
-def _look(value: str) -> str | None:
-    """Return the class of what a value looks like, None for what is a path, a version, a number or a word."""
+@lru_cache(maxsize=65536)
+def _look(value: str) -> str:
+    """Return the class of what a value looks like."""
     if _HEX.fullmatch(value):
         is_number = len(value) < _LEAST_HEX or value.isdigit()
-        return None if is_number else "uuid" if is_public(value) else "hex"
-    if is_public(value):
-        return None
-    if max(value) > "\u2e80":  # a sentence of a script without blanks
-        return None
-    looks = (("strong", is_strong), ("drawn", looks_drawn), ("chosen", looks_chosen), ("typed", looks_typed))
-    look = next((name for name, has_look in looks if has_look(value)), None)
-    is_numbered = look is None and _NUMBERED.fullmatch(value) is not None and is_rare(value.rstrip("0123456789"))
-    return "word" if is_numbered else look
+        return "none" if is_number else "uuid" if values.is_public(value) else "hex"
+    if values.is_public(value) or max(value) > "\u2e80":
+        return "none"
+    looks = (
+        ("strong", values.is_strong),
+        ("drawn", values.looks_drawn),
+        ("chosen", values.looks_chosen),
+        ("typed", values.looks_typed),
+    )
+    return next((name for name, has_look in looks if has_look(value)), "none")
 
 
-def _facts(value: str, look: str) -> Iterator[str]:
-    """Yield facts about a value alone."""
-    yield f"look {look}"
-    n = len(value)
-    if look == "hex":
-        yield f"hex {n if n in (32, 40, 64) else 'other'}"
-    if is_random(value, 12):
-        yield "random"
-    if alternates(value):
-        yield "alternates"
-    if prefix := _PREFIX.match(value):
-        yield f"prefix {prefix[0]}"
-    kinds = (str.isupper, str.islower, str.isdigit, lambda c: c in "!@#$%^&*+?~")
-    yield "kinds " + "".join(name for name, kind in zip("ULDS", kinds, strict=True) if any(map(kind, value)))
-    yield f"chars {sum(n >= least for least in _LENGTHS)}"
-    for sign in {*value} & {*"._-/=:@+%#$!&?*~^"}:
-        yield f"has {sign}"
-    if digits := _LAST_DIGITS.search(value):
-        yield f"ends in digits {min(4, len(digits[0]))}"
-    yield f"begins {'upper' if value[0].isupper() else 'digit' if value[0].isdigit() else 'lower'}"
-    yield f"words {min(3, len(_PARTS.findall(value)))}"
-    yield f"changes {min(5, 10 * sum(1 for _ in _KINDS.finditer(value)) // n)}"
-    if 2 * len({*value}) < n:
-        yield "repeats"
+def _is_foreign(letter: str) -> bool:
+    return letter > "\x7f"
 
 
-def around(text: str, found: Candidate) -> set[str]:
-    """Return facts about the place of a word: the names before and behind it, what encloses it, the words near it."""
-    start, end, look, _ = found
-    above, _, before = text[max(0, start - _BEFORE_CHARS) : start].rpartition("\n")
-    after = text[end : end + _AFTER_CHARS].partition("\n")[0]
-    facts: set[str] = set()
+def _shape(value: str) -> str:
+    """Return the kinds of characters of a value, runs of one kind as one."""
+    shape = ""
+    for letter in value[:60]:
+        kind = "A" if letter.isupper() else "a" if letter.islower() else "9" if letter.isdigit() else letter
+        kind = "_" if kind.isspace() else kind if kind.isascii() else "U"
+        if shape[-1:] != kind:
+            shape += kind
+    return shape
+
+
+class _Line(NamedTuple):
+    """The words and names of a line, read once for all its values."""
+
+    words: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+@lru_cache(maxsize=4096)
+def _line(text: str) -> _Line:
+    return _Line(tuple(map(str.lower, _WORD.findall(text))), tuple(_NAME.findall(text)))
+
+
+def facts(text: str, found: Candidate) -> list[str]:
+    """Return facts about a value and its place: the name, option, program, column and words that lead to it, what
+    encloses it, the words near it, the rules that would mask it."""
+    start, end = found.start, found.end
+    coarse, of_value = _value_facts(text[start:end])
+    told = [*of_value, f"cand {found.way}", f"coarse {coarse}"]
+
+    def crossed(fact: str) -> None:
+        told.extend((fact, f"{fact} x {coarse}"))
+
+    first = text.rfind("\n", max(0, start - _NEAR_CHARS), start) + 1 or max(0, start - _NEAR_CHARS)
+    last = text.find("\n", end, end + _NEAR_CHARS)
+    last = last if last >= 0 else min(len(text), end + _NEAR_CHARS)
+    before, after, line = text[first:start], text[end:last], text[first:last]
+    above = _above(text, first)
+    above2 = _above(text, first - len(above) - 1)
+    left, right = _line(before), _line(after)
+
+    kind = None
+    if bound := _BOUND.search(before):
+        name = bound[1]
+        kind = named(name)
+        crossed(f"bound {kind}{' other' if speaks_of_other(name) else ''} {bound[2]}")
+        low, parts = name.lower(), values.name_parts(name)
+        told += [f"bname {low[-30:]}", *(f"bpart {part.lower()}" for part in parts[-4:])]
+        told += [f"b4 {low[:4]}", f"e4 {low[-4:]}", f"b5 {low[:5]}"]
+        told.append(f"blast {parts[-1].lower() if parts else ''} x {coarse}")
+    command = _COMMAND_ENDS.split(before)[-1].split()
+    while command and (command[0] in _PROMPTS or "=" in command[0]):
+        command.pop(0)
+    program = command[0].rsplit("/", 1)[-1].lower()[:20] if command else ""
+    if option := _OPTION.search(before):
+        crossed(f"opt {option[1].lower()}")
+        told.append(f"opt {option[1].lower()} of {program}")
+        if of_option := named(option[1]):
+            crossed(f"optn {of_option}")
+            kind = kind if bound else of_option
+    told.append(f"prog {program}")
+    if command:
+        told.append(f"arg {min(9, len(command))} of {program}")
+    if len(command) > 1:
+        told += [f"sub {command[1].lower()[:20]}", f"prog {program} {command[1].lower()[:20]}"]
+
+    told += [f"left {_sign(before.rstrip()[-1:])}", f"right {_sign(after.lstrip()[:1])}"]
+    told.append(f"adj {_sign(before[-1:])} {_sign(after[:1])}")
+    if before[-1:] in ('"', "'", "`"):
+        crossed(f"quoted {before[-1:] == after[:1]}")
+
     nearest = ""
-    for distance, name in zip(_NEAR, reversed(_NAME.findall(before)), strict=False):
+    for distance, name in zip(_NEAR, reversed(left.names), strict=False):
         if word := named(name):
             is_other = speaks_of_other(name.rpartition(".")[2].removeprefix("set"))
-            said = f"{word} of another" if is_other else word
-            facts.add(f"{said} before {distance}")
+            said = f"{word} of other" if is_other else word
+            crossed(f"{said} before {distance}")
             nearest = nearest or said
-    for name in () if nearest else reversed(_NAME.findall(above.rpartition("\n")[2])):
-        if word := named(name):
-            nearest = f"{word} above"
+    for lines, text_above in enumerate(() if nearest else (above, above2), 1):
+        name = next(filter(named, reversed(_line(text_above).names)), "")
+        if name:
+            nearest = f"{named(name)} above {lines}"
+            crossed(nearest)
+            told.append(nearest + (" end" if text_above.rstrip().rstrip(":").endswith(name) else ""))
             break
-    facts.add(f"{look} after {nearest}")
-    for distance, name in zip(_NEAR, _NAME.findall(after)[:_NEXT_NAMES], strict=False):
+    crossed(f"after {nearest}")
+    if bound:
+        told.append(f"boundkind {kind} near {nearest}")
+    for distance, name in zip(_NEAR, right.names[:_NEXT_NAMES], strict=False):
         if (word := named(name)) and not speaks_of_other(name):
-            facts |= {f"{word} behind {distance}", f"{look} and {word} behind" if not nearest else ""}
+            crossed(f"{word} behind {distance}")
             break
-    left, right = before[-1:], after[:1]
-    if look == "word":
-        facts |= {f"word {said}" for said in facts}
-    sign = before.rstrip()[-1:]
-    facts |= {f"sign {'a word' if sign.isalnum() else sign}", f"left {_of(left)}", f"right {_of(right)}"}
-    if left and left in "\"'`" and left == right:
-        facts |= {"quoted", f"quoted {look}", f"quoted after {nearest}"}
-    if _IS_NAME.match(after):
-        facts.add("is a name")
-    if not before.strip() and not after:
-        facts |= {"alone", f"alone after {nearest}"}
-    if option := _OPTION.search(before):
-        facts |= {f"option of {len(option[1].lstrip('-')) == 1}", f"option {look}", f"option {option[1].lower()}"}
-    words = [word.lower() for word in _WORD.findall(before)]
-    facts.update(f"next to {word}" for word in words[-1:])
-    facts.update(f"beside {word}" for word in (*words[-8:], *map(str.lower, _WORD.findall(after)[:4])))
-    facts.update(f"under {word.lower()}" for word in _WORD.findall(above)[-6:])
-    return facts
+
+    words, behind = left.words, right.words
+    if words:
+        crossed(f"next {words[-1]}")
+        told += [f"n4 {words[-1][:4]}", f"ne4 {words[-1][-4:]}", f"starts {words[0]}"]
+        told += [f"w5 {word[:5]}" for word in words[-5:] if len(word) >= _LEAST_WORD]
+    if len(words) > 1:
+        told.append(f"next2 {words[-2]} {words[-1]}")
+    told += [f"beside {word}" for word in words[-8:]]
+    told += [f"beyond {word}" for word in behind[:4]]
+    told += [f"then {word}" for word in behind[:1]]
+    told += [f"under {word}" for word in _line(above).words[-6:]]
+    told += [f"under2 {word}" for word in _line(above2).words[-4:]]
+
+    sign = line.strip()[:1]
+    if not before.strip() and not after.strip():
+        form = "alone"
+        told.append(f"alone under {_line(above).words[-1] if _line(above).words else ''}")
+    elif sign in ("|", "<"):
+        form = "table" if sign == "|" else "xml"
+    elif sign in ("$", ">", "#"):
+        form = "prompt"
+    elif len(words) + len(behind) > _NEXT_NAMES and not _SIGNS_OF_CODE.search(line):
+        form = "prose"
+    else:
+        form = "code" if _CODE.search(line) else "kv" if bound else "plain"
+    crossed(f"line {form}")
+    if not after.strip():
+        crossed("ends line")
+    if not before.strip():
+        crossed("begins line")
+    for cell in _heads(line, before, (above, above2)):
+        if word := named(cell):
+            crossed(f"column {word}")
+        told.append(f"col {cell.lower()[:20]}")
+    if text.count(text[start:end], max(0, start - _REPEAT_CHARS), end + _REPEAT_CHARS) > 1:
+        told.append("repeats")
+
+    for rule in sorted({rule for _, rule in found.rules}):
+        crossed(f"src {rule}")
+    told += [f"src any x {nearest}", "src any", f"src any x kind {kind}"] if found.rules else ["src none"]
+    return told
 
 
-def _of(sign: str) -> str:
-    return "word" if sign.isalnum() else "blank" if sign.isspace() else sign
+def _above(text: str, first: int) -> str:
+    """Return the line above the one that begins at `first`."""
+    if first <= 0:
+        return ""
+    end = first - 1
+    return text[text.rfind("\n", max(0, end - _NEAR_CHARS), end) + 1 or max(0, end - _NEAR_CHARS) : end]
+
+
+def _sign(sign: str) -> str:
+    return "w" if sign.isalnum() else sign
+
+
+def _heads(line: str, before: str, above: Sequence[str]) -> Iterator[str]:
+    """Yield the cells above a value, in lines with as many cells."""
+    sign = next((sign for sign in "|;\t," if sign in line), None)
+    for other in above:
+        if sign is not None:
+            if other.count(sign) == line.count(sign):
+                yield other.split(sign)[before.count(sign)].strip()
+        elif "  " in line.strip():
+            cells = _CELLS.split(other.strip())
+            if len(cells) == len(_CELLS.split(line.strip())):
+                yield cells[min(len(cells) - 1, len(_CELLS.findall(before.strip())))]
+
+
+# -- the net ----------------------------------------------------------------------------------------------------------
+
+
+class Net(msgspec.Struct):
+    """`scored.msgpack`: vectors of facts, whose sum goes through one hidden layer, and whose first number adds up."""
+
+    least: float
+    """The score above which a value is masked."""
+    veto: float
+    """The score below which a rule's mask is taken back."""
+    step: float
+    """What a step of a vector's numbers is worth."""
+    names: list[str]
+    vectors: bytes
+    """The vectors of the facts one after another, a byte for each number and 128 for nought."""
+    bias: float
+    hidden: list[list[float]]
+    hidden_bias: list[float]
+    out: list[float]
+
+
+_LANE = 32
+"""Bits of a number in a sum of vectors. The sum is one long integer, whose parts add up at once."""
+_LANE_MASK = (1 << _LANE) - 1
+_NOUGHT = 128
+
+
+class Scorer:
+    """Scores of lists of facts."""
+
+    def __init__(self, net: Net) -> None:
+        self.net = net
+        self._width = len(net.vectors) // len(net.names)
+        self._place = {name: n * self._width for n, name in enumerate(net.names)}
+        self._vectors: dict[str, int] = {}
+
+    def __call__(self, told: Sequence[str]) -> float:
+        total = sum(map(self._vector, {*told}))
+        width, net = self._width, self.net
+        nought = (total >> _LANE * width) * _NOUGHT
+        weight, *numbers = (((total >> _LANE * n & _LANE_MASK) - nought) * net.step for n in range(width))
+        shown = [max(0.0, number) for number in numbers]
+        score = weight + net.bias
+        for weights, bias, out in zip(net.hidden, net.hidden_bias, net.out, strict=True):
+            score += out * max(0.0, bias + sum(map(float.__mul__, weights, shown)))
+        return score
+
+    def _vector(self, fact: str) -> int:
+        """Return the numbers of a fact in the parts of an integer, and a one above them."""
+        vector = self._vectors.get(fact)
+        if vector is None:
+            place, vector = self._place.get(fact), 0
+            if place is not None:
+                spread = b"".join(bytes((number, 0, 0, 0)) for number in self.net.vectors[place : place + self._width])
+                vector = int.from_bytes(spread + b"\1", "little")
+            self._vectors[fact] = vector
+        return vector
+
+
+@cache
+def scorer() -> Scorer:
+    return Scorer(msgspec.msgpack.decode(Path(__file__).with_name("scored.msgpack").read_bytes(), type=Net))
+
+
+def judged(text: str, low: str, parts: Present, rules: Sequence[tuple[Span, str]]) -> list[Span]:
+    """Return what to mask: the values whose score says that they are secrets, and what `rules` would mask but for
+    values whose score says that they are none. Keys that their form gives away stay masked."""
+    score = scorer()
+    kept: list[Span] = []
+    harmless: set[tuple[int, int]] = set()
+    for found in candidates(text, low, parts, rules):
+        value = score(facts(text, found))
+        if value > score.net.least:
+            kept.append(Span(found.start, found.end, "secret"))
+        elif value < score.net.veto:
+            harmless.update(
+                (span.start, span.end)
+                for span, rule in found.rules
+                if rule != "keys" and _is_of(span, (found.start, found.end))
+            )
+    return [*kept, *(span for span, rule in rules if rule == "keys" or (span.start, span.end) not in harmless)]

@@ -264,6 +264,26 @@ def is_variable(value: str) -> bool:
     return bool(_NO_VALUE.match(value)) or "${" in value[:200]
 
 
+def stands_for_a_value(value: str) -> bool:
+    """Return whether it is a variable, a reference or a ciphertext. Placeholders in words may be anything."""
+    return bool(_NO_VALUE.match(value)) or "${" in value
+
+
+def marks(value: str) -> list[str]:
+    """Return the names of forms of a value that say what it is, or that it is none."""
+    found = [name for name, form in _FORMS if form.match(value)]
+    found += [name for name, form in _WHOLE_FORMS if form.fullmatch(value)]
+    if _PROSE.search(value):
+        found.append("prose")
+    if EVERYDAY.fullmatch(value):
+        found.append("everyday")
+    if _is_type(value):
+        found.append("type")
+    if _has_its_words(value):
+        found += ["speaks", *(["speaks only"] if _speaks_of_it(value) else ())]
+    return [*found, f"hash {len(value)}"] if _HASH.fullmatch(value) else found
+
+
 def is_random(value: str, least: int) -> bool:
     """Return whether a value looks random: it mixes letters and digits unlike any word, version or list of words."""
     if len(value) < least or not _RANDOM.match(value):
@@ -393,6 +413,21 @@ _REFERENCES = deferred_pattern(
 
 
 _LONG_HEX = deferred_pattern(r"[0-9a-fA-F]{32,}")
+
+
+def words_in(value: str) -> list[str]:
+    """Return the words that a value in camel case or with signs is made of."""
+    return _PARTS_OF.findall(value)
+
+
+def name_parts(name: str) -> list[str]:
+    """Return the words of a name, of any script."""
+    return _PARTS.findall(name)
+
+
+def is_rooted(value: str) -> bool:
+    """Return whether it begins as a path does."""
+    return _ROOT.match(value) is not None
 
 
 def looks_given(value: str) -> bool:
@@ -598,6 +633,15 @@ _BARE_HEX = deferred_pattern(r"(?i)(?:0x)?[0-9a-f-]+")
 _DIGEST = deferred_pattern(r"(?:sha\d{1,3}[-:=]|md5[-:=]|h1:)\Z", re.I)
 """Before a digest in a lock file: npm, Nix, pip, Go."""
 _DIGEST_AHEAD = deferred_pattern(r"sha\d{1,3}-", re.I)
+
+
+_FORMS = (("placeholder", _PLACEHOLDER),)
+_WHOLE_FORMS = (
+    ("file", _FILE),
+    ("reference", _REFERENCE),
+    ("algorithm", _ALGORITHM),
+    ("numbered", _NUMBERED_THING),
+)
 
 
 class RandomValues:
