@@ -1,11 +1,11 @@
-"""Values near a word for a secret are judged by a score: what no rule has a place for is masked, what is an id stays."""
+"""Values near a word for a secret are judged by a score: what no rule has a place for is masked, an id stays."""
 
 from __future__ import annotations
 
 import pytest
 
 from agentsignals.redaction import by_rules, redacted, scored
-from agentsignals.redaction.values import Span, present
+from agentsignals.redaction.values import present
 from tests.quick import each_row
 
 
@@ -25,7 +25,6 @@ def by_score(text: str) -> list[str]:
     [
         ("the password lies under the mat: Quilt88!river", "Quilt88!river"),
         ("the new password for staging is lingonberry", "lingonberry"),
-        ("- name: POSTGRES_PASSWORD\n  value: blackberry", "blackberry"),
         ("user mia opened it (key and all): gh7!Lk2pQz9", "gh7!Lk2pQz9"),
     ],
 )
@@ -40,12 +39,21 @@ def test_what_stands_in_no_known_place_is_masked_by_its_score(
 
 
 def test_a_low_score_takes_back_what_a_rule_masks(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "auth_basic 'please enter your Passwort eingeben'; fastcgi_pass unix:/run/php/php8.2-fpm.sock;"
-    low = text.lower()
-    rule = [(Span(text.index("unix"), text.index(".sock") + 5, "secret"), "fields")]
-    assert not scored.judged(text, low, present(low), rule)
+    text = "Boarding pass: LH1042 FRA-CDG"
+    assert not judged(text)
     monkeypatch.setattr(scored.scorer().net, "veto", -99.0)
-    assert scored.judged(text, low, present(low), rule)
+    assert judged(text)
+
+
+def test_what_a_name_is_given_stays_masked_whatever_its_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scored.scorer().net, "veto", 99.0)
+    monkeypatch.setattr(scored.scorer().net, "least", 99.0)
+    assert judged("DB_PASSWORD=hunter2") == ["hunter2"]
+    assert not judged("mysql -u root -phunter2 shop")
+
+
+def test_of_several_words_those_are_masked_that_are_picked_out() -> None:
+    assert redacted("password is correct-horse-battery-9 configured") == "password is [secret] configured"
 
 
 @each_row(

@@ -22,7 +22,7 @@ from agentsignals.redaction import Redactor
 from agentsignals.redaction.keys import ISSUERS
 
 CHARS = 2_500
-MOST_CALLS = 45
+MOST_CALLS = 60
 MOST_CHARS = 320
 FOLDER = str(Path(redaction.__file__).parent)
 NAMES = ("password=", "assw:", "passphrase=", "db_pass=", "pwd=", "secret=", "token=", "credential=", "_auth=", "_sid=",

@@ -48,6 +48,10 @@ _ADDRESS = deferred_pattern(
     r"://[^/\s:@]{0,60}:([^/\s@]{4,80})@|[?&;]?[\w.\[\]%-]{1,40}=([^&;\s#]{4,200})|/([\w:=~.-]{12,100})(?=[/?#]|\Z)"
 )
 """In an address the password of a user, the value of a parameter, a long part of the path."""
+_IN_SIGNS = (("phrase", _PHRASE, 2), ("quoted", _QUOTED, 2), ("rest", _REST, 1))
+_TELEPHONE = deferred_pattern(r"\d{9,13}")
+_OF_WORDS = frozenset(("phrase", "rest"))
+_MARK = deferred_pattern(r"[0-9!@#$%^&*+?~]")
 _HEAD = deferred_pattern(
     r"-{1,2}[\w.-]{1,60}=|[\w.-]{1,60}:?=(?!=*\Z)|-[a-zA-Z](?=[^-]{5})|[\w.@-]{1,40}:(?!//|\Z)"
     r"|[*_:=@/#&?$!~+^%-]{1,3}(?=\w)"
@@ -56,11 +60,14 @@ _TAIL = deferred_pattern(r"(?:\*\*|__|[.:?_=])+\Z")
 """What stands before a value within its word, and after it."""
 _BOUND = deferred_pattern(r"([^\W\d][\w.@-]*)[\"'`\])]{0,2}\s{0,3}(:?=>?|:|\|\||->|→)\s{0,3}[\"'`(\[]{0,2}\Z")
 """The name that a value is given to, and what joins them."""
+_SAID = deferred_pattern(
+    r"((?:[^\W\d]\w* )?[^\W\d][\w.-]*)(?:[\"'`*]{0,2} (?:is|ist|est|es|to be|[|]) [\"'`*]{0,2}|[> \t])\Z"
+)
 _OPTION = deferred_pattern(r"(?:\A|\s)(--?[A-Za-z][\w.-]*|/[a-z]+)[= :]?[\"']?\Z")
 _WORD = deferred_pattern(r"[^\W\d_]+")
 _NAME = deferred_pattern(r"[^\W_][\w.-]*")
 _COMMAND_ENDS = deferred_pattern(r"[|&;]|\$\(")
-_PROMPTS = frozenset(("$", "#", ">", "+", ">>>", "C:\\>", "sudo", "time", "exec", "env", "export", "nohup"))
+_PROMPTS = frozenset(("$", "#", ">", "+", ">>>", "C:\\>", "sudo", "time", "env", "export", "nohup"))
 _CODE, _SIGNS_OF_CODE = deferred_pattern(r"[({;]"), deferred_pattern(r"[={}();]")
 _CELLS = deferred_pattern(r"\s{2,}")
 _PREFIX = deferred_pattern(r"[A-Za-z]{2,9}[_-]")
@@ -73,7 +80,14 @@ _LINES_BELOW = 3
 _NEAR_CHARS = 300
 """So far before and behind a value its line is read, and the two above it."""
 _REPEAT_CHARS = 2_000
+_JOINED_CHARS = 90
+"""So near to a value its name or its option is."""
 _MOST_WORDS = 8
+_TOLD_WORDS = 7
+_FREQUENT = frozenset(("content", "kind", "uint", "instead", "default"))
+"""Words that rules look for, and that stand anywhere."""
+_SHORT, _OF_NAMES = 4, frozenset(("pass", "pwd", "psk", "pw", "key", "auth"))
+"""A shorter word counts by itself, but for those that names end in."""
 _LENGTHS = (5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 33, 40, 41, 64, 65, 100)
 _NEAR = (1, 2, 3, 4, 6, 6, 9, 9, 9)
 """Distances of names in words, in steps."""
@@ -105,7 +119,11 @@ def candidates(text: str, low: str, parts: Present, rules: Sequence[tuple[Span, 
         ):
             found.setdefault((start, end), way)
 
-    for start, end in _lines(text, low, parts):
+    of_names = parts.names | parts.calls | parts.logins
+    lines = [(*line, True, False) for line in _lines(text, low, of_names, _LINES_BELOW)]
+    lines += [(*line, True, True) for line in _lines(text, low, parts.commands, 0)]
+    lines += [(*line, False, False) for line in _lines(text, low, parts.texts - _FREQUENT, 1)]
+    for start, end, is_named, is_command in lines:
         for token in _TOKEN.finditer(text, start, end):
             word, at = token[0], token.start()
             if "://" in word or "&" in word:
@@ -113,27 +131,31 @@ def candidates(text: str, low: str, parts: Present, rules: Sequence[tuple[Span, 
                     n = part.lastindex or 0
                     if n == 1 or not _is_plain(part[n]):
                         add(at + part.start(n), at + part.end(n), f"url{n}")
-            if "://" in word:
                 continue
             first, last = _core(word)
             value = word[first:last]
             if len(value) < _LEAST_CHARS:
                 continue
-            is_word = value.isalpha() and value.isascii()
-            if (is_plain := _is_plain(value)) or is_word:
-                before = text[max(start, at + first - 60) : at + first]
-                if len(value) >= _LEAST_WORD and (not is_plain or _is_told(before)):
+            is_marked = _MARK.search(value) is not None
+            if not (is_named or is_marked) or values.is_file(value) or _TELEPHONE.fullmatch(value):
+                continue
+            if not is_marked and value.isascii():
+                before = text[max(start, at + first - _JOINED_CHARS) : at + first]
+                is_plain = _is_plain(value)
+                if len(value) >= _LEAST_WORD and (
+                    (is_command and not is_plain) or _is_told(before, 3 if is_plain else _TOLD_WORDS)
+                ):
                     add(at + first, at + last, "word")
                 continue
             add(at + first, at + last, "token")
-            if value.count("/") in (1, 2) and not values.is_rooted(value):
+            if value.count("/") in (1, 2):
                 n = value.index("/")
                 host = value.find("@", n)
                 behind = value[n + 1 : host if host >= 0 else len(value)]
                 if n >= 2 and not _is_plain(value[n + 1 :]):
                     add(at + first + n + 1, at + first + n + 1 + len(behind), "slash")
         stop = min(end + 1, len(text))
-        for way, pattern, n in (("phrase", _PHRASE, 2), ("quoted", _QUOTED, 2), ("rest", _REST, 1)):
+        for way, pattern, n in _IN_SIGNS if is_named else ():
             for part in pattern.finditer(text, start, stop):
                 if way == "quoted" or (" " in part[n].strip() and part[n].count(" ") < _MOST_WORDS):
                     add(*part.span(n), way)
@@ -178,12 +200,18 @@ def _is_of(span: Span, place: tuple[int, int]) -> bool:
     return shared * 10 >= 7 * (span.end - span.start) and shared * 3 >= 2 * (place[1] - place[0])
 
 
-def _lines(text: str, low: str, parts: Present) -> list[tuple[int, int]]:
-    """Return the bounds of the lines to read, disjoint: those with a telling word, and some below each."""
+def _lines(text: str, low: str, words: Iterable[str], below: int) -> list[tuple[int, int]]:
+    """Return the bounds of the lines to read, disjoint: those with one of the words, and some below each."""
     found: list[tuple[int, int]] = []
-    for at, end in places(low, parts.names | parts.commands | parts.calls | parts.logins | parts.texts):
+    for at, end in places(low, words):
+        if (
+            end - at <= _SHORT
+            and low[at:end] not in _OF_NAMES
+            and (low[at - 1 : at].isalpha() or low[end : end + 1].isalpha())
+        ):
+            continue
         start = text.rfind("\n", max(0, at - _LINE_CHARS), at) + 1 or max(0, at - _LINE_CHARS)
-        for _ in range(_LINES_BELOW + 1):
+        for _ in range(below + 1):
             line = text.find("\n", end, end + _LINE_CHARS)
             end = min(len(text), line if line >= 0 else end + _LINE_CHARS) + 1  # noqa: PLW2901  (line by line)
         if found and start <= found[-1][1]:
@@ -222,9 +250,15 @@ def _parts(value: str) -> list[str]:
     return [part.lower() for part in values.words_in(value) if len(part) > 2]
 
 
-def _is_told(before: str) -> bool:
-    """Return whether a name of a secret, or an option of one letter, stands just before a plain word."""
-    if any(map(named, _NAME.findall(before)[-3:])):
+def _is_told(before: str, most: int) -> bool:
+    """Return whether a name of a secret stands among so many words before one, or an option of one letter; of a rare
+    word also whether it stands in quotes, in a cell or at the beginning of its line."""
+    line = before.rpartition("\n")[2]
+    if most == _TOLD_WORDS and (
+        not line.strip() or line[-1] in "\"'>" or line.rstrip()[-1] in "|;" or line[-2:] == "  "
+    ):
+        return True
+    if any(map(named, _NAME.findall(line)[-most:])):
         return True
     option = _OPTION.search(before)
     return option is not None and len(option[1]) == 2
@@ -337,7 +371,8 @@ def facts(text: str, found: Candidate) -> list[str]:
     left, right = _line(before), _line(after)
 
     kind = None
-    if bound := _BOUND.search(before):
+    tail = before[-_JOINED_CHARS:]
+    if bound := _BOUND.search(tail):
         name = bound[1]
         kind = named(name)
         crossed(f"bound {kind}{' other' if speaks_of_other(name) else ''} {bound[2]}")
@@ -349,7 +384,7 @@ def facts(text: str, found: Candidate) -> list[str]:
     while command and (command[0] in _PROMPTS or "=" in command[0]):
         command.pop(0)
     program = command[0].rsplit("/", 1)[-1].lower()[:20] if command else ""
-    if option := _OPTION.search(before):
+    if option := _OPTION.search(tail):
         crossed(f"opt {option[1].lower()}")
         told.append(f"opt {option[1].lower()} of {program}")
         if of_option := named(option[1]):
@@ -491,28 +526,35 @@ class Scorer:
         self._width = len(net.vectors) // len(net.names)
         self._place = {name: n * self._width for n, name in enumerate(net.names)}
         self._vectors: dict[str, int] = {}
+        """The numbers of a fact in the parts of an integer, and a one above them, which counts facts."""
 
-    def __call__(self, told: Sequence[str]) -> float:
-        total = sum(map(self._vector, {*told}))
+    def __call__(self, told: Iterable[str]) -> float:
+        total, vectors, places = 0, self._vectors, self._place
+        for fact in {*told}:
+            if (vector := vectors.get(fact)) is not None:
+                total += vector
+            elif (place := places.get(fact)) is not None:
+                spread = b"".join(bytes((number, 0, 0, 0)) for number in self.net.vectors[place : place + self._width])
+                vectors[fact] = vector = int.from_bytes(spread + b"\1", "little")
+                total += vector
         width, net = self._width, self.net
         nought = (total >> _LANE * width) * _NOUGHT
         weight, *numbers = (((total >> _LANE * n & _LANE_MASK) - nought) * net.step for n in range(width))
-        shown = [max(0.0, number) for number in numbers]
+        shown = [(n, number) for n, number in enumerate(numbers) if number > 0]
         score = weight + net.bias
         for weights, bias, out in zip(net.hidden, net.hidden_bias, net.out, strict=True):
-            score += out * max(0.0, bias + sum(map(float.__mul__, weights, shown)))
+            for n, number in shown:
+                bias += weights[n] * number  # noqa: PLW2901  (a sum)
+            if bias > 0:
+                score += out * bias
         return score
 
-    def _vector(self, fact: str) -> int:
-        """Return the numbers of a fact in the parts of an integer, and a one above them."""
-        vector = self._vectors.get(fact)
-        if vector is None:
-            place, vector = self._place.get(fact), 0
-            if place is not None:
-                spread = b"".join(bytes((number, 0, 0, 0)) for number in self.net.vectors[place : place + self._width])
-                vector = int.from_bytes(spread + b"\1", "little")
-            self._vectors[fact] = vector
-        return vector
+
+def _is_given(text: str, span: Span) -> bool:
+    """Return whether a value is given to a name of a password, a secret or a token."""
+    before = text[max(0, span.start - _JOINED_CHARS) : span.start]
+    joined = _BOUND.search(before) or _OPTION.search(before) or _SAID.search(before)
+    return joined is not None and values.names_a_secret(joined[1]) in ("password", "secret", "token")
 
 
 @cache
@@ -522,18 +564,26 @@ def scorer() -> Scorer:
 
 def judged(text: str, low: str, parts: Present, rules: Sequence[tuple[Span, str]]) -> list[Span]:
     """Return what to mask: the values whose score says that they are secrets, and what `rules` would mask but for
-    values whose score says that they are none. Keys that their form gives away stay masked."""
+    values whose score says that they are none. What a name is given stays masked, and keys of a known form."""
     score = scorer()
-    kept: list[Span] = []
+    kept: dict[tuple[int, int], str] = {}
     harmless: set[tuple[int, int]] = set()
     for found in candidates(text, low, parts, rules):
         value = score(facts(text, found))
         if value > score.net.least:
-            kept.append(Span(found.start, found.end, "secret"))
+            # Whoever masked a part of a line has judged what stands beside it.
+            if not has_mask(text[max(0, found.start - _LINE_CHARS) : found.end + _LINE_CHARS]):
+                kept[found.start, found.end] = found.way
         elif value < score.net.veto:
             harmless.update(
                 (span.start, span.end)
                 for span, rule in found.rules
-                if rule != "keys" and _is_of(span, (found.start, found.end))
+                if rule != "keys" and _is_of(span, (found.start, found.end)) and not _is_given(text, span)
             )
-    return [*kept, *(span for span, rule in rules if rule == "keys" or (span.start, span.end) not in harmless)]
+    masked = [span for span, rule in rules if rule == "keys" or (span.start, span.end) not in harmless]
+    single = _blocks([*(place for place, way in kept.items() if way not in _OF_WORDS), *(span[:2] for span in masked)])
+    for (start, end), way in kept.items():
+        # Of several words those are masked that a rule or a score picks out.
+        if way not in _OF_WORDS or not any(start <= one[0] and one[1] <= end for one in _within(single, (start, end))):
+            masked.append(Span(start, end, "secret"))
+    return masked

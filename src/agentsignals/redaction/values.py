@@ -425,9 +425,9 @@ def name_parts(name: str) -> list[str]:
     return _PARTS.findall(name)
 
 
-def is_rooted(value: str) -> bool:
-    """Return whether it begins as a path does."""
-    return _ROOT.match(value) is not None
+def is_file(value: str) -> bool:
+    """Return whether it begins as a path does or is a file's name."""
+    return _ROOT.match(value) is not None or _FILE.fullmatch(value) is not None
 
 
 def looks_given(value: str) -> bool:
