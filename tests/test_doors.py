@@ -248,5 +248,7 @@ def test_what_looks_random_is_masked_and_public_ids_stay() -> None:
 
 def test_a_named_secret_inside_a_run_that_looks_random_is_still_learned() -> None:
     redactor = Redactor(random=RandomValues())
-    masked = redactor.text("DB_PASSWORD=kT4w-9pQ\n\nA line.\nand 8Kx9mZ4vQ2nB7tR5wY8cD3fA")
-    assert masked == "DB_PASSWORD=[secret]\n\nA line.\nand [random]" and "kT4w-9pQ" in redactor.secrets
+    masked = redactor.text("DB_PASSWORD=kT4w-9pQ\n\nA line.\nMore.\nStill more.\nand 8Kx9mZ4vQ2nB7tR5wY8cD3fA")
+    assert (
+        masked == "DB_PASSWORD=[secret]\n\nA line.\nMore.\nStill more.\nand [random]" and "kT4w-9pQ" in redactor.secrets
+    )
