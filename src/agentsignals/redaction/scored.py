@@ -221,7 +221,7 @@ def _lines(text: str, low: str, words: Iterable[str], below: int) -> list[tuple[
     return found
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def _core(word: str) -> tuple[int, int]:
     """Return the bounds of the value in a word such as `NAME=VALUE`, `-pVALUE`, `USER:VALUE@HOST`."""
     start, end = 0, len(word)
@@ -235,7 +235,7 @@ def _core(word: str) -> tuple[int, int]:
     return start, start + len(word[start:end].rstrip(".,:;?"))
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def _is_plain(value: str) -> bool:
     """Return whether a value is only words that programs use, as names of things are."""
     if any(map(str.isdigit, value)) or not value.isascii() or not {*"!@#$%^&*+?~"}.isdisjoint(value):
@@ -245,7 +245,7 @@ def _is_plain(value: str) -> bool:
     return all(part in common() for part in _parts(value))
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def _parts(value: str) -> list[str]:
     return [part.lower() for part in values.words_in(value) if len(part) > 2]
 
@@ -274,7 +274,7 @@ _TESTS = names(
 _SIGNS = frozenset("!@#$%^&*+?~")
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=4096)
 def _value_facts(value: str) -> tuple[str, tuple[str, ...]]:
     """Return the class of what a value looks like, and facts about it alone."""
     shape = _shape(value)
@@ -308,7 +308,7 @@ def _value_facts(value: str) -> tuple[str, tuple[str, ...]]:
     return coarse, tuple(told)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=4096)
 def _look(value: str) -> str:
     """Return the class of what a value looks like."""
     if _HEX.fullmatch(value):
@@ -347,7 +347,7 @@ class _Line(NamedTuple):
     names: tuple[str, ...]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _line(text: str) -> _Line:
     return _Line(tuple(map(str.lower, _WORD.findall(text))), tuple(_NAME.findall(text)))
 
