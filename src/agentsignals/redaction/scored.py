@@ -157,7 +157,8 @@ def candidates(text: str, low: str, parts: Present, rules: Sequence[tuple[Span, 
         stop = min(end + 1, len(text))
         for way, pattern, n in _IN_SIGNS if is_named else ():
             for part in pattern.finditer(text, start, stop):
-                if way == "quoted" or (" " in part[n].strip() and part[n].count(" ") < _MOST_WORDS):
+                words = part[n].split(" ")
+                if way == "quoted" or (1 < len(words) <= _MOST_WORDS and words[0] and words[-1]):
                     add(*part.span(n), way)
         for code in _GROUPS.finditer(text, start, end):
             add(*code.span(), "digits")
