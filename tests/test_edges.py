@@ -25,7 +25,7 @@ from agentsignals.labels.units import tokens
 from agentsignals.model import logged_ms
 from agentsignals.questions.baseline import decode
 from agentsignals.questions.charts import rolling_windows
-from agentsignals.redaction import redacted
+from agentsignals.redaction import redacted, scored
 from agentsignals.shell.tokens import simples
 from agentsignals.stats.agent_traces import by_metric, spread
 from agentsignals.stats.paired import paired, sign_flip
@@ -126,13 +126,16 @@ def test_a_quote_is_looked_for_in_2000_characters(chars: int, masked: bool) -> N
 
 
 @pytest.mark.parametrize(("chars", "is_whole"), [(12, True), (11, False)])
-def test_a_value_broken_over_lines_has_12_characters_on_its_first(chars: int, is_whole: bool) -> None:
+def test_a_value_broken_over_lines_has_12_characters_on_its_first(
+    chars: int, is_whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scored.scorer().net, "least", 99.0)
     first = "6H6daQ7LjfMN"[:chars]
     masked = redacted(f"API_TOKEN={first}\nxtGruNcUvKpQfXufZbRw\n")
     assert (first in masked, "xtGruNcUvKpQfXufZbRw" in masked) == (False, not is_whole)
 
 
-@pytest.mark.parametrize("value", ["SecReTkey", "tOkenabcd"])
+@pytest.mark.parametrize("value", ["SecReTkey9", "tOkenabcd"])
 def test_a_value_that_speaks_of_a_secret_in_letters_of_mixed_case_is_one(value: str) -> None:
     assert redacted(f"DB_PASSWORD={value}") == "DB_PASSWORD=[secret]"
 

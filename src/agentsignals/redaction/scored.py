@@ -80,6 +80,8 @@ _LINES_BELOW = 3
 _NEAR_CHARS = 300
 """So far before and behind a value its line is read, and the two above it."""
 _REPEAT_CHARS = 2_000
+_DRAWN_CHARS = 12
+_RUN = deferred_pattern(r"(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9+/]{16,}={0,2}")
 _JOINED_CHARS = 90
 """So near to a value its name or its option is."""
 _MOST_WORDS = 8
@@ -552,7 +554,10 @@ class Scorer:
 
 
 def _is_given(text: str, span: Span) -> bool:
-    """Return whether a value is given to a name of a password, a secret or a token."""
+    """Return whether a value looks drawn, or is given to a name of a password, a secret or a token."""
+    value = text[span.start : span.end]
+    if values.looks_drawn(value) or values.is_strong(value) or is_random(value, _DRAWN_CHARS) or _RUN.fullmatch(value):
+        return True
     before = text[max(0, span.start - _JOINED_CHARS) : span.start]
     joined = _BOUND.search(before) or _OPTION.search(before) or _SAID.search(before)
     return joined is not None and values.names_a_secret(joined[1]) in ("password", "secret", "token")
@@ -565,7 +570,7 @@ def scorer() -> Scorer:
 
 def judged(text: str, low: str, parts: Present, rules: Sequence[tuple[Span, str]]) -> list[Span]:
     """Return what to mask: the values whose score says that they are secrets, and what `rules` would mask but for
-    values whose score says that they are none. What a name is given stays masked, and keys of a known form."""
+    values whose score says that they are none. What looks drawn or is given to a name stays masked, and known keys."""
     score = scorer()
     kept: dict[tuple[int, int], str] = {}
     harmless: set[tuple[int, int]] = set()

@@ -543,8 +543,7 @@ class Manifest:
     def totals(self, among: Condition = EVERY_FILE) -> dict[str, float]:
         """Return sums over the sessions that were read from these files (`TOTALS`)."""
         groups = f"SELECT file_group FROM files WHERE shard != '' AND {among.sql} AND {_LIVE}"
-        where = "true" if among is EVERY_FILE else f"file_group IN ({groups})"
-        (row,) = self._live(", ".join(TOTALS.values()), "sessions", where, **among.values)
+        (row,) = self._live(", ".join(TOTALS.values()), "sessions", f"file_group IN ({groups})", **among.values)
         return dict(zip(TOTALS, row, strict=True))
 
     def silent_groups(self, among: Condition = EVERY_FILE) -> list[tuple[int, set[str]]]:
