@@ -5,8 +5,8 @@
 The folders hold real traces, documents and programs: what the rules leave in them is no secret. The secrets are the
 forms of the tests and those beside this file, each once more with other passwords of its writer. A third of the
 writers is left out in turn: what net and rules mask of these writers' secrets and look-alikes is printed. `--write`
-keeps a net of all. Today's is of `docs`, the corpus of traces, `src` and the packages of the development environment.
-It needs torch, which the lab brings.
+keeps a net of all. Today's is of `docs`, `src` and the corpus of traces; it was fitted before fewer lines were read
+for values, so a new one differs from it. It needs torch, which the lab brings.
 """
 
 from __future__ import annotations
@@ -298,8 +298,8 @@ def tried(net: scored.Net, told: list[Form]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("folders", type=Path, nargs="+")
-    parser.add_argument("--least", type=float, nargs="+", default=[0.0])
-    parser.add_argument("--veto", type=float, default=-0.5)
+    parser.add_argument("--least", type=float, nargs="+", default=[-0.5])
+    parser.add_argument("--veto", type=float, default=-1.0)
     parser.add_argument("--folds", type=int, default=FOLDS)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()

@@ -3,9 +3,9 @@
 Rules know places where a secret stands. A writer who uses another place is met here: each word, phrase and code of
 digits on a line that speaks of secrets, logins or commands that take one, and on the lines below it, gets a score. A
 score above `least` masks; one below `veto` takes back what a rule masked. The scores are of a net of one hidden layer
-over facts of a value and its place (`scored.msgpack`), fitted on the made-up forms of the tests against values of real
-traces, where nothing is a secret: `python -m benchmarks.secret_words FOLDER` fits it and tells what it finds of
-writers who were left out.
+over facts of a value and its place (`scored.msgpack`), fitted on made-up forms (`benchmarks/secret_forms.jsonl` and
+those of the tests) against values of real traces, where nothing is a secret. `python -m benchmarks.secret_words FOLDER`
+fits it and tells what it finds of writers who were left out.
 """
 
 from __future__ import annotations
