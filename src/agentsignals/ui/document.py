@@ -262,7 +262,7 @@ def made(document: Document) -> str:
     prices = [p for p in document.prices if p != "recorded"]
     told_prices = f", price list {', '.join(prices)}" if prices else ""
     when = document.made_at.replace("T", " ").removesuffix("Z")[:16]
-    masked = "Secrets, mail addresses and user names are masked; a password of plain words is not recognised"
+    masked = "Secrets, mail addresses and user names are masked; some pass, mostly passwords of plain words"
     told_store = "" if document.about else f", store schema {document.schema}{told_prices}. {masked}"
     return f"Made {when} UTC by agentsignals {document.agentsignals}{told_store}"
 
