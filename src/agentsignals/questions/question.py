@@ -60,7 +60,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     id: str
     """Unique among all studies."""
     title: str
-    value: float | str | None
+    value: int | float | str | None
     """None if it cannot be computed; `note` says why."""
     unit: str
     n: int

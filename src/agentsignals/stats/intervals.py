@@ -44,7 +44,7 @@ def median(values: Sequence[float]) -> float | None:
 Z = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
 
-Interval = tuple[float, float]
+Interval = tuple[int | float, int | float]
 
 
 def wilson(k: float, n: float) -> Interval | None:

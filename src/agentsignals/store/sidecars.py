@@ -399,7 +399,7 @@ def _repository_key(root: Path, repo: str, table: str) -> str:
 FEW = 0.02
 """Share of files that may be new or changed while earlier findings are still shown. In a store of a thousand sessions
 findings are recomputed every twentieth prompt."""
-KINDS = ("findings", "spending")
+KINDS = ("findings", "spending", "report")
 _OF = ".files"
 _PROCESS = f"{os.getpid()} {time.time_ns()}"
 
@@ -479,9 +479,8 @@ def recent_cache(store: Store, context: str) -> tuple[bytes, int] | None:
 
 
 def write_cache(store: Store, context: str, made: bytes, kind: str = "findings") -> None:
-    """Cache a context's answers, where the folder can be written. Older findings are removed after an hour, older
-    sums of spending at once: a status line may ask every second. Answers of a
-    store that was replaced meanwhile are not kept: sessions may have been forgotten."""
+    """Cache a context's answers, where the folder can be written. Older findings are removed after an hour, other
+    answers at once: a status line may ask every second, a report is large. Answers of a store that was replaced meanwhile are not kept: sessions may have been forgotten."""
     if store.only is not None:
         return
     kept = cache_file(store, context, kind)
@@ -494,7 +493,7 @@ def write_cache(store: Store, context: str, made: bytes, kind: str = "findings")
             disk.write_atomically(kept.with_suffix(_OF), msgspec.msgpack.encode(_files(store)))
         disk.write_atomically(kept, made)
         for former in store.folder.glob(f"{kind}.*.{context}.*"):
-            if former.stem != kept.stem and (kind == "spending" or disk.is_expired(former)):
+            if former.stem != kept.stem and (kind != "findings" or disk.is_expired(former)):
                 former.unlink(missing_ok=True)
 
 

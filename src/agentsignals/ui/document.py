@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from typing import Any
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentsignals.questions.findings import Reader, asking
 from agentsignals.questions.findings import findings as find
 from agentsignals.questions.question import (
     MISSING,
+    AtLeast,
     Chart,
     Finding,
     Kind,
@@ -32,7 +36,7 @@ from agentsignals.questions.studies import studies as every_study
 from agentsignals.redaction import redacted_in
 from agentsignals.redaction.values import KnownSecrets
 from agentsignals.sources.local import deleted_files
-from agentsignals.store import Store
+from agentsignals.store import Store, sidecars
 from agentsignals.store.index import sessions_only_in
 from agentsignals.store.query import rows
 from agentsignals.ui.page import sql
@@ -178,7 +182,7 @@ def document(  # noqa: PLR0913  (the choices of a report)
     document = Document(
         form=FORM,
         agentsignals=version("agentsignals"),
-        made_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        made_at=_now(),
         sessions=sum(counted.values()),
         schema=reader.versions.schema,
         prices=reader.versions.prices,
@@ -191,9 +195,40 @@ def document(  # noqa: PLR0913  (the choices of a report)
         named=_named(store, made, sections),
         left_out=left_out,
         damage=store.warnings,
-        deleted_sessions=len(sessions_only_in(store.manifest, deleted_files(store.manifest.local_files()))),
+        deleted_sessions=_n_deleted(store),
     )
     return redacted_in(document, known())
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _n_deleted(store: Store) -> int:
+    return len(sessions_only_in(store.manifest, deleted_files(store.manifest.local_files())))
+
+
+_EITHER = "either"
+"""Names the kept document of no named context."""
+
+
+def whole(store: Store, context: str | None, known: Callable[[], KnownSecrets]) -> Document:
+    """Return the document of all studies. It is made once for each state of the store, and kept there, masked."""
+    kept = sidecars.read_cache(store, context or _EITHER, "report")
+    with suppress(msgspec.DecodeError):  # one that was cut short is made again
+        if kept is not None:
+            made = msgspec.msgpack.decode(kept, type=Document)
+            for table in (table for section in made.sections for table in section.tables):
+                for row in table.rows:
+                    for n, (cell, column) in enumerate(zip(row, table.columns, strict=True)):
+                        if isinstance(cell, dict):
+                            row[n] = AtLeast(**cell)
+                        elif column.kind == "date" and cell is not None:
+                            row[n] = datetime.fromisoformat(cell)
+            return replace(made, made_at=_now(), deleted_sessions=_n_deleted(store))
+    made = document(store, context=context, known=known)
+    sidecars.write_cache(store, context or _EITHER, msgspec.msgpack.encode(made), "report")
+    return made
 
 
 def _named(store: Store, made: Findings | None, sections: Sequence[Section]) -> list[NamedSession]:

@@ -20,7 +20,7 @@ from agentsignals.store import Store, disk
 from agentsignals.store.secrets import known_secrets
 from agentsignals.ui import check_report
 from agentsignals.ui import document as phrases
-from agentsignals.ui.document import Document, Section, code, document, escaped, table_of, with_code
+from agentsignals.ui.document import Document, Section, code, document, escaped, table_of, whole, with_code
 from agentsignals.ui.drawing import svg
 from agentsignals.ui.figures import cards
 from agentsignals.ui.filter import key_of
@@ -227,7 +227,9 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
             why = f"Cannot read the baseline {baseline}: {problem.strerror}."
             raise BaselineError(why, "Write a baseline with `agentsignals export --to baseline`.") from problem
         first = [baselines.against(baselines.decode(held, baseline.name), str(baseline))]
-    made = document(store, studies, context, labeller, first, partial(known_secrets, store))
+    known = partial(known_secrets, store)
+    is_whole = not (studies or labeller or first)
+    made = whole(store, context, known) if is_whole else document(store, studies, context, labeller, first, known)
     return write_document(made, path, short_ids(store.manifest.sessions))
 
 
