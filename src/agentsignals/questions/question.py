@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
+from functools import partial
 from itertools import compress, repeat
 from math import floor, isfinite, log10
 from operator import itemgetter
@@ -408,10 +409,16 @@ def evidence_sums(evidence: Evidence, ask: Ask) -> dict[str, tuple[float, float]
 def evidence_columns(evidence: Evidence, ask: Ask) -> tuple[Sequence[str], Sequence[float], Sequence[float]]:
     """Return the sessions of evidence with their k and n; a session may be there several times."""
     rows = ask(evidence.sql, evidence.values) if isinstance(evidence, EvidenceQuery) else evidence
+    if isinstance(rows, partial) and rows.func is zip and all(isinstance(column, Sequence) for column in rows.args):
+        sessions, ks, ns = rows.args
+        return sessions, ks, ns
     held: list[Any] = [] if isinstance(rows, NoSessions) else list(rows() if callable(rows) else rows)
     kinds = set(map(type, held))
     if kinds <= {str}:
         return held, [1] * len(held), [1] * len(held)
+    if kinds == {dict}:
+        ns = [row.get("n", 1) for row in held]
+        return [row["session_id"] for row in held], [row.get("k", n) for row, n in zip(held, ns, strict=True)], ns
     if kinds != {tuple}:
         held = [
             part
@@ -421,8 +428,7 @@ def evidence_columns(evidence: Evidence, ask: Ask) -> tuple[Sequence[str], Seque
             else (part["session_id"], part.get("k", part.get("n", 1)), part.get("n", 1))
             for part in held
         ]
-    sessions, ks, ns = zip(*held, strict=True)
-    return sessions, ks, ns
+    return [s for s, _, _ in held], [k for _, k, _ in held], [n for _, _, n in held]
 
 
 def row_names(table: Table) -> list[str]:

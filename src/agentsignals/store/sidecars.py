@@ -480,7 +480,8 @@ def recent_cache(store: Store, context: str) -> tuple[bytes, int] | None:
 
 def write_cache(store: Store, context: str, made: bytes, kind: str = "findings") -> None:
     """Cache a context's answers, where the folder can be written. Older findings are removed after an hour, other
-    answers at once: a status line may ask every second, a report is large. Answers of a store that was replaced meanwhile are not kept: sessions may have been forgotten."""
+    answers at once: a status line may ask every second, a report is large. Those of a store that was replaced
+    meanwhile are not kept: sessions may have been forgotten."""
     if store.only is not None:
         return
     kept = cache_file(store, context, kind)
