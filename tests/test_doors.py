@@ -6,6 +6,8 @@ import itertools
 import json
 import random
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
@@ -219,6 +221,31 @@ def test_only_other_code_of_masking_has_all_texts_looked_through_again(
         secrets._in_memory.clear()  # as in another process
         assert known_secrets(Store(store), progress=lambda what, *_: told.append(what)).values == first
         assert bool(told) is is_again
+
+
+BY_WORKERS = """
+import os, sys
+from agentsignals.ingest import pipeline
+from agentsignals.store import Store, secrets
+pipeline.default_jobs, collected, mother = lambda: 2, secrets._collected, os.getpid()
+
+def here(*task):
+    assert os.getpid() != mother
+    return collected(*task)
+
+secrets._collected = here
+print(*sorted(secrets.known_secrets(Store(sys.argv[1]), each=pipeline.in_processes).values))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forks")
+def test_workers_find_the_secrets_that_one_process_does(store: Path, tmp_path: Path) -> None:
+    pipeline.analyze([str(store.parent / "in")], tmp_path / "shared", jobs=1, shard_bytes=4_000)
+    assert len(Store(tmp_path / "shared").manifest.shards) > 1
+    ran = subprocess.run([sys.executable, "-c", BY_WORKERS, tmp_path / "shared"], capture_output=True, check=True)
+    secrets._in_memory.clear()  # as in another process
+    (tmp_path / "shared" / FILE).unlink()
+    assert ran.stdout.decode() == " ".join(sorted(known_secrets(Store(tmp_path / "shared")).values)) + "\n"
 
 
 def test_each_verb_says_what_it_masks() -> None:

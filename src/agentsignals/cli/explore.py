@@ -487,6 +487,8 @@ def run_report(options: argparse.Namespace) -> int:
 
     choices = {name: getattr(options, name) for name in ("context", "labeller")}
     choices["baseline"] = Path(options.baseline) if options.baseline else None
-    written = report.write(store_with_sessions(options), Path(options.output), options.study, **choices)
+    with Bar(options.quiet) as bar:
+        store, output = store_with_sessions(options), Path(options.output)
+        written = report.write(store, output, options.study, progress=bar, **choices)
     print(json_text({"report": str(written)}) if options.json else f"report      {written}")
     return 0

@@ -10,11 +10,11 @@ import re
 import stat
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct, field
 
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from agentsignals.ingest.plan import FileGroup
     from agentsignals.ingest.shard import ShardReport, ShardTask, SoFar
 
+T = TypeVar("T")
+R = TypeVar("R")
 
 # The summary of a run
 
@@ -220,6 +222,15 @@ def default_sources() -> list[str]:
 def default_jobs() -> int:
     """Return one worker a core, at most 8: reading traces soon waits for the disk."""
     return min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def in_processes(function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
+    """Yield a function's results over tasks, in any order, from a forked process a core; where a fork is impossible,
+    from this one. WorkerError for a task that kills its process."""
+    from agentsignals.ingest.engine.local import Local, can_fork  # noqa: PLC0415  (not needed when nothing changed)
+
+    workers = min(len(tasks), default_jobs()) if can_fork() else 0
+    yield from Local().map(function, tasks, workers if workers > 1 else 0, lambda _: ())
 
 
 def ingest_into(  # noqa: PLR0913  (each is a choice of the person at the command line)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from secrets import token_bytes, token_hex
 from threading import Lock
@@ -71,36 +71,44 @@ _built: dict[frozenset[str], KnownSecrets] = {}
 """The last that was asked for."""
 _one_at_a_time = Lock()
 Progress = Callable[[str, int, int], object]
+_Collected = tuple[str, _Rows, frozenset[str]]
+Each = Callable[[Callable[[str], _Collected], Sequence[str]], Iterable[_Collected]]
 
 
 def known_secrets(
-    store: Store, shards: Collection[str] | None = None, progress: Progress = lambda *_: None
+    store: Store,
+    shards: Collection[str] | None = None,
+    progress: Progress = lambda *_: None,
+    each: Each = map,
 ) -> KnownSecrets:
-    """Return the secrets of all sessions of a store, or of some shards. New shards are looked through first."""
+    """Return the secrets of all sessions of a store, or of some shards. New shards are looked through first, by `each`:
+    it yields a function's results over shards, in any order."""
     with _one_at_a_time:
         kept = _read(store.folder)
         marks = {name: _mark(store, name) for name in store.readable_shards() if shards is None or name in shards}
-        sizes = {n: sum(part.bytes for part in store.manifest.shards[n].tables.values()) for n in marks}
-        whole, done, is_new = sum(sizes.values()), 0, False
+        new = [name for name, mark in marks.items() if mark not in _in_memory and mark not in kept.shards]
         for name, mark in marks.items():
-            if mark not in _in_memory:
-                rows = kept.shards.get(mark)
-                is_new |= rows is None
-                if rows is None:
-                    progress("collecting secrets", done, whole)
-                _in_memory[mark] = _collected(store, name, rows)
+            if mark not in _in_memory and mark in kept.shards:
+                _in_memory[mark] = _collected(store, kept.shards[mark], name)[1:]
+        sizes = {n: sum(part.bytes for part in store.manifest.shards[n].tables.values()) for n in new}
+        done = 0
+        if new:
+            progress("collecting secrets", done, sum(sizes.values()))
+        for name, given_away, secrets in each(partial(_collected, store, None), new):
+            _in_memory[marks[name]] = given_away, secrets
             done += sizes[name]
-        if is_new:
+            progress("collecting secrets", done, sum(sizes.values()))
+        if new:
             live = {_mark(store, name) for name in store.manifest.shards}
             found = {mark: rows for mark, (rows, _) in _in_memory.items() if mark in live}
             held = _Kept(_code(), {mark: kept.shards[mark] for mark in kept.shards.keys() & live} | found)
             with suppress(OSError):  # who can't write here collects them in each run
                 disk.write_atomically(store.folder / FILE, msgspec.json.encode(held))
-        secrets = frozenset(secret for mark in marks.values() for secret in _in_memory[mark][1])
-        if secrets not in _built:
+        all_secrets = frozenset(secret for mark in marks.values() for secret in _in_memory[mark][1])
+        if all_secrets not in _built:
             _built.clear()
-            _built[secrets] = KnownSecrets(secrets)
-        return _built[secrets]
+            _built[all_secrets] = KnownSecrets(all_secrets)
+        return _built[all_secrets]
 
 
 def record_ids(store: Store, sessions: Collection[str]) -> set[str]:
@@ -113,8 +121,8 @@ def record_ids(store: Store, sessions: Collection[str]) -> set[str]:
     return {str(row[0]) for row in rows(store, query, values=[sorted(sessions)])[1]}
 
 
-def _collected(store: Store, shard: str, wanted: _Rows | None) -> tuple[_Rows, frozenset[str]]:
-    """Return the rows of a shard that give secrets away, and the secrets. `wanted`: rows known to do so."""
+def _collected(store: Store, wanted: _Rows | None, shard: str) -> _Collected:
+    """Return a shard's name, its rows that give secrets away, and the secrets. `wanted`: rows known to do so."""
     with without_threads():
         from agentsignals.store import parquet  # noqa: PLC0415  (pyarrow is loaded when something leaves)
 
@@ -138,7 +146,7 @@ def _collected(store: Store, shard: str, wanted: _Rows | None) -> tuple[_Rows, f
         except StoreError:  # damage that only reading shows
             if not store.check_files(thorough=True):
                 raise
-    return rows, frozenset(filter(is_searched, redactor.secrets))
+    return shard, rows, frozenset(filter(is_searched, redactor.secrets))
 
 
 def _texts(column: Any, first: int, rows: set[int] | None) -> list[tuple[int, str]]:

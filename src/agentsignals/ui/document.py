@@ -129,13 +129,13 @@ def document(  # noqa: PLR0913  (the choices of a report)
     context: str | None = None,
     labeller: str | None = None,
     first: Sequence[Study] = (),
-    known: Callable[[], KnownSecrets] = KnownSecrets,
+    known: KnownSecrets | None = None,
 ) -> Document:
     """The report of a store: these studies, or all. UsageError names what there is when one is unknown.
 
     `context`: `product` or `eval`, for the studies that take either; without one, people's sessions when there are any.
     `labeller`: whose labels studies of labels take. `first`: studies of this report alone, before the others. Every
-    text is redacted; `known` secrets of the store, collected last, are masked also where they stand bare.
+    text is redacted; `known` secrets of the store are masked also where they stand bare.
     """
     studies = [*first, *(study(name) for name in dict.fromkeys(names or every_study()))]
     counted = store.contexts()
@@ -197,7 +197,7 @@ def document(  # noqa: PLR0913  (the choices of a report)
         damage=store.warnings,
         deleted_sessions=_n_deleted(store),
     )
-    return redacted_in(document, known())
+    return redacted_in(document, known)
 
 
 def _now() -> str:
@@ -226,7 +226,8 @@ def whole(store: Store, context: str | None, known: Callable[[], KnownSecrets]) 
                         elif column.kind == "date" and cell is not None:
                             row[n] = datetime.fromisoformat(cell)
             return replace(made, made_at=_now(), deleted_sessions=_n_deleted(store))
-    made = document(store, context=context, known=known)
+    # Secrets are collected first, while this process may still be copied: DuckDB's threads can't be.
+    made = document(store, context=context, known=known())
     sidecars.write_cache(store, context or _EITHER, msgspec.msgpack.encode(made), "report")
     return made
 

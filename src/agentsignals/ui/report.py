@@ -12,12 +12,13 @@ import msgspec
 from msgspec.structs import replace
 
 from agentsignals.errors import BaselineError, StoreError
+from agentsignals.ingest.pipeline import in_processes
 from agentsignals.questions import baseline as baselines
 from agentsignals.questions.question import MISSING, Kind, formatted, mark_names, row_names, without_bound
 from agentsignals.questions.ranking import head_text, resolved_text
 from agentsignals.questions.studies import studies
 from agentsignals.store import Store, disk
-from agentsignals.store.secrets import known_secrets
+from agentsignals.store.secrets import Progress, known_secrets
 from agentsignals.ui import check_report
 from agentsignals.ui import document as phrases
 from agentsignals.ui.document import Document, Section, code, document, escaped, table_of, whole, with_code
@@ -209,6 +210,7 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
     context: str | None = None,
     labeller: str | None = None,
     baseline: Path | None = None,
+    progress: Progress = lambda *_: None,
 ) -> Path:
     """Writes the report of a store in the form its ending names, in one rename, and gives its path.
 
@@ -227,9 +229,9 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
             why = f"Cannot read the baseline {baseline}: {problem.strerror}."
             raise BaselineError(why, "Write a baseline with `agentsignals export --to baseline`.") from problem
         first = [baselines.against(baselines.decode(held, baseline.name), str(baseline))]
-    known = partial(known_secrets, store)
+    known = partial(known_secrets, store, progress=progress, each=in_processes)
     is_whole = not (studies or labeller or first)
-    made = whole(store, context, known) if is_whole else document(store, studies, context, labeller, first, known)
+    made = whole(store, context, known) if is_whole else document(store, studies, context, labeller, first, known())
     return write_document(made, path, short_ids(store.manifest.sessions))
 
 
