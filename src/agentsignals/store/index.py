@@ -24,6 +24,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
+from zlib import crc32
 
 import msgspec
 from msgspec import Struct, field
@@ -438,6 +439,7 @@ class Manifest:
         self._lock = RLock()
         self._seen: tuple[int, int] | None = None
         self._stamps: tuple[int, dict[str, FileStamp]] | None = None
+        self._contexts: tuple[int, dict[str, int]] | None = None
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -491,7 +493,10 @@ class Manifest:
 
     def contexts(self) -> dict[str, int]:
         """Return the number of sessions by context. Eval runs and people's sessions are never counted together."""
-        return dict(self._live("context, count(*)", "sessions", "true GROUP BY 1 ORDER BY 1"))
+        if self._contexts is None or self._contexts[0] != self.generation or self.sessions.changed:
+            found = self._live("context, count(*)", "sessions", "true GROUP BY 1 ORDER BY 1")
+            self._contexts = self.generation, dict(found)
+        return dict(self._contexts[1])
 
     def has_lower_bounds(self, context: str, shards: Iterable[str]) -> bool:
         """Return True where the output of a session of these shards is a lower bound."""
@@ -509,6 +514,12 @@ class Manifest:
         stamps = {row[0]: FileStamp._make(row[1:]) for row in self._live(columns, "files")}
         self._stamps = self.generation, stamps
         return stamps
+
+    def marks(self) -> set[int]:
+        """Return a number for each trace as it was read, which another state of it would not have."""
+        state = "CAST(bytes || ',' || coalesce(stamp, 0) || ',' || parser AS BLOB)"
+        traces = self._live(f"CAST(uri AS BLOB), {state}", "files", "shard != ''")
+        return {crc32(uri) << 32 | crc32(read) for uri, read in traces}
 
     def local_files(self) -> set[str]:
         """Return the files of this machine that traces were read from."""

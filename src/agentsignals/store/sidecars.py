@@ -17,7 +17,6 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 import msgspec
 from msgspec import Struct, field
@@ -441,12 +440,7 @@ class _Files(Struct):
 
 
 def _files(store: Store) -> _Files:
-    marks = {
-        crc32(uri.encode("utf-8", "surrogateescape")) << 32 | crc32(b"%d|%d|%d" % (e.bytes, e.stamp or 0, e.parser))
-        for uri, e in store.manifest.stamps().items()
-        if e.is_trace
-    }
-    return _Files(_mark(_surroundings(store)), marks)
+    return _Files(_mark(_surroundings(store)), store.manifest.marks())
 
 
 def read_cache(store: Store, context: str, kind: str = "findings") -> bytes | None:
