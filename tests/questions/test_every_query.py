@@ -26,7 +26,7 @@ from agentsignals.store import Store
 from agentsignals.store.query import connect, execute_ours, split_by_rows
 from tests.build import START, call, say, session, user
 from tests.planted_stores import evaluated
-from tests.questions.stores import store_of
+from tests.questions.stores import added, store_of
 
 CONTEXTS = ("product", "eval")
 _SQL_OF_COMMAND = re.compile(r'^agentsignals query (?:--context \w+ )?"(.*)"$', re.DOTALL)
@@ -148,7 +148,10 @@ def test_what_is_asked_in_slices_is_what_is_asked_at_once(
     def made() -> list[object]:
         reader = Reader(store, asked, context)
         of_each = [reader.inputs(question) for question in asked]
-        return [(each.rows, {name: sorted(rows, key=repr) for name, rows in each.many.items()}) for each in of_each]
+        return [
+            (each.rows, {n: added(rows) if n in q.summed else sorted(rows, key=repr) for n, rows in each.many.items()})
+            for q, each in zip(asked, of_each, strict=True)
+        ]
 
     at_once = made()
     monkeypatch.setattr(reading, "_MOST_IN_A_SLICE", 1)

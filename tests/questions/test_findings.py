@@ -203,7 +203,7 @@ def by_column(rows: list[dict[str, Any]]) -> Rows:
 
 def made_of(name: str, **tables: list[dict[str, Any]]) -> dict[str, Answer]:
     question = questions()[name]
-    many = {table: by_column(tables.pop(table)) for table in (question.sliced | question.large) & tables.keys()}
+    many = {table: by_column(tables.pop(table)) for table in (question.sliced | question.summed) & tables.keys()}
     paid: dict[str, dict[str, float]] = {cause: {} for cause in CAUSES}
     for charge in tables.pop("charges", []):
         paid[charge["cause"]][charge["session_id"]] = charge["cost_usd"]
@@ -366,7 +366,7 @@ def test_the_agent_that_reads_again_is_named() -> None:
     sessions = [{"session_id": f"s{n}", **base, "agent": "a" if n < 10 else "b"} for n in range(30)]
     bill = [{**row, "cost_usd": 1.0 + n % 3 / 10} for n, row in enumerate(sessions)]
     charges = [{"session_id": f"s{n}", "cause": "reread", "cost_usd": 0.3} for n in range(10)]
-    repeats = [{"session_id": "s1", "kind": "reread", "path": "x.py", "name": "Read"}]
+    repeats = [{"session_id": "s1", "kind": "reread", "path": "x.py", "name": "Read", "number": 1}]
     made = made_of("repeated_work", sessions=bill, charges=charges, repeats=repeats)
     of_agent = made["repeated-work.reread.agent.a"]
     assert (

@@ -10,12 +10,14 @@ import pytest
 
 from agentsignals.ingest import maintenance, pipeline
 from agentsignals.questions.findings import Reader, questions
-from agentsignals.questions.sql import PAID
+from agentsignals.questions.sql import PAID, SITES, unjudged
 from agentsignals.store import Store, shard_answers
 from tests.claude import Log
+from tests.questions.stores import added
 
-QUERIES = {PAID} | {
-    sql for question in questions().values() for name, sql in question.queries.items() if name in question.sliced
+SLICED = {PAID} | {question.queries[name] for question in questions().values() for name in question.sliced}
+QUERIES = {*SLICED, SITES, unjudged({"chat.pushback_type"})} | {
+    question.queries[name] for question in questions().values() for name in question.summed
 }
 
 
@@ -48,7 +50,8 @@ def answered(store: Store) -> dict[tuple[str, str], list[Any]]:
     asked = list(questions().values())
     reader = Reader(store, asked, "product")
     many = {q.name: reader.inputs(q).many for q in asked}
-    return {(q.name, name): sorted(many[q.name][name], key=repr) for q in asked for name in q.sliced}
+    found = {(q.name, name): sorted(many[q.name][name], key=repr) for q in asked for name in q.sliced}
+    return found | {(q.name, name): added(many[q.name][name]) for q in asked for name in q.summed}
 
 
 def anew(store: Store, monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], list[Any]]:
@@ -100,7 +103,7 @@ def test_what_two_questions_ask_of_all_sessions_is_asked_once(tmp_path: Path, mo
 
     monkeypatch.setattr(Reader, "_by_slices", counted)
     made = answered(store)
-    assert asked == dict.fromkeys(QUERIES, 1) and made["loops", "runs"] == made["upgrade", "runs"] != []
+    assert asked == dict.fromkeys(SLICED, 1) and made["loops", "runs"] == made["upgrade", "runs"] != []
 
 
 def test_a_session_that_is_forgotten_is_in_no_kept_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +157,8 @@ def test_answers_of_shards_that_are_gone_are_removed(tmp_path: Path) -> None:
         ("SELECT session_id, seq FROM tool_calls", True),
         ("SELECT session_id, seq FROM edits JOIN steps USING (session_id)", True),
         ("SELECT session_id, label FROM tool_calls, labels", False),
-        ("SELECT session_id, n_prompts FROM sessions", False),
-        ("SELECT session_id, value FROM signals", False),
+        ("SELECT session_id, n_prompts FROM sessions", True),
+        ("SELECT session_id, sha FROM sessions, commits", False),
     ],
 )
 def test_what_other_files_have_a_part_in_is_not_kept(query: str, is_kept: bool, tmp_path: Path) -> None:

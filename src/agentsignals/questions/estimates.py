@@ -480,8 +480,7 @@ Kinds = Mapping[tuple[str | None, float, float], int]
 
 def share_of_kinds(kinds: Kinds) -> ClusteredShare:
     """Return the share of sum(k) in sum(n) over sessions, without evidence."""
-    of_k: defaultdict[str, float] = defaultdict(float)
-    of_n: defaultdict[str, float] = defaultdict(float)
+    by_place: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     clusters: Counter[tuple[float, float]] = Counter()
     sessions: Counter[tuple[float, float]] = Counter()
     for (place, k, n), of in kinds.items():
@@ -489,16 +488,17 @@ def share_of_kinds(kinds: Kinds) -> ClusteredShare:
         if place is None:
             clusters[k, n] += of
         else:
-            of_k[place] += of * k
-            of_n[place] += of * n
-    clusters.update(zip(of_k.values(), of_n.values(), strict=True))
+            by_place[place].append((of * k, of * n))
+    # Exact sums: no order of shards or sessions changes a digit.
+    sums_of = [(fsum(k for k, _ in parts), fsum(n for _, n in parts)) for parts in by_place.values()]
+    clusters.update(sums_of)
     return _clustered(
-        sum(of * k for (k, _), of in sessions.items()),
-        sum(of * n for (_, n), of in sessions.items()),
+        fsum(of * k for (k, _), of in sessions.items()),
+        fsum(of * n for (_, n), of in sessions.items()),
         clusters,
         lambda: clustered_kinds(sessions).interval,
         lambda: share_interval(sessions),
-        sum(n > 0 for n in of_n.values()),
+        sum(n > 0 for _, n in sums_of),
     )
 
 

@@ -201,7 +201,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     labeller: str = ""
     """Labeller asked for; empty for the one with most labels."""
     many: Mapping[str, Rows] = field(default_factory=dict)
-    """Rows of the queries in `Question.sliced` and `Question.large`."""
+    """Rows of the queries in `Question.sliced` and `Question.summed`."""
     unjudged: Mapping[str, str] = field(default_factory=dict)
     """By signal, the share that rules made for English did not judge, as a note (`sql.ENGLISH_ONLY`)."""
     paid: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -250,8 +250,8 @@ class Question(Struct, frozen=True, kw_only=True):
     """Queries whose rows each depend on one session, which they name `session_id`. In a large store they run over a few
     shards at a time, and the rows of a large shard are kept; they come as `Inputs.many`, in any order. Their table
     `sessions` has no column `place`."""
-    large: frozenset[str] = frozenset()
-    """Other queries with a row a session or more, which come as `Inputs.many`, too."""
+    summed: frozenset[str] = frozenset()
+    """Queries whose rows are sums over sessions, some for each shard; their table `sessions` has no `place` either."""
     why_none: Callable[[Inputs], str] | None = None
     """Return why there was nothing to answer."""
 

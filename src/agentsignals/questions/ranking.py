@@ -485,11 +485,11 @@ def contrasts(counted: Mapping[Kind, int], cells: Cells, keys: Iterable[str] = t
     kinds: defaultdict[int, dict[Kind, int]] = defaultdict(dict)
     for kind, sessions in counted.items():
         kinds[kind[0]][kind] = sessions
-    sizes = {cell: (sum(of.values()), sum(n * times for (*_, n), times in of.items())) for cell, of in kinds.items()}
+    sizes = {cell: (sum(of.values()), fsum(n * times for (*_, n), times in of.items())) for cell, of in kinds.items()}
 
-    def size(of: Iterable[int]) -> tuple[int, float]:
+    def size(of: Collection[int]) -> tuple[int, float]:
         """Return its sessions, and their observations."""
-        return sum(sizes[cell][0] for cell in of), sum(sizes[cell][1] for cell in of)
+        return sum(sizes[cell][0] for cell in of), fsum(sizes[cell][1] for cell in of)
 
     n_sessions, whole = size(kinds)
     made: list[Contrast] = []

@@ -53,13 +53,19 @@ def is_cost_bound(session: Mapping[str, Any]) -> bool:
 
 
 FACTS = (
-    f"SELECT session_id, agent, agent_version, model, {PLACE}, {STARTED}, {IS_SUBAGENTS} AS is_subagents, n_prompts,"
+    f"SELECT session_id, agent, agent_version, model, repo, cwd, epoch_us(started_at) AS started_at, {IS_SUBAGENTS} AS"
+    " is_subagents, n_prompts,"
     f" n_edits, cost_usd, main_cost_usd, unpriced, {BOUND},"
     " input_tokens IS NOT NULL AND output_tokens IS NOT NULL AS has_tokens,"
     " main_input_tokens + coalesce(main_cache_read_tokens, 0) + coalesce(main_cache_write_tokens, 0) AS sent_tokens,"
-    " list_contains(conventions, 'rewinds_logged') AS logs_rewinds FROM sessions ORDER BY session_id"
+    f" list_contains(conventions, 'rewinds_logged') AS logs_rewinds FROM (SELECT * REPLACE ({STARTED}) FROM sessions)"
 )
-"""What findings want to know of sessions, one row each: they are read once for all."""
+"""What findings want to know of sessions, one row each: they are read once for all. Their place is that of `SITES`."""
+SITES = (
+    "SELECT repo, cwd, coalesce(lower(repo), cwd) AS own, min(session_id) AS session_id FROM sessions"
+    " GROUP BY repo, cwd"
+)
+"""A session of each repository and folder, which tell where all of them lie."""
 SESSIONS = (
     f"SELECT session_id, agent, model, {PLACE}, parent_session_id, {IS_SUBAGENTS} AS is_subagents, {STARTED}, title,"
     " n_prompts, n_steps, n_tool_calls, n_subagent_tool_calls, n_edits, input_tokens, output_tokens, cache_read_tokens,"
@@ -102,8 +108,11 @@ BILL = (
 _SUMS = ", ".join(f"sum(cost_usd) FILTER (cause = '{cause}') AS {cause}" for cause in CAUSES)
 PAID = f"SELECT session_id, {_SUMS} FROM charges GROUP BY session_id"
 """Dollars by cause, one row a session."""
-REPEATS = "SELECT session_id, name, path, kind FROM repeated_calls ORDER BY session_id, thread, result_seq, seq"
-"""Calls that were paid for twice."""
+REPEATS = (
+    "SELECT session_id, name, path, kind, row_number() OVER (PARTITION BY session_id ORDER BY thread, result_seq, seq)"
+    " AS number FROM repeated_calls"
+)
+"""Calls that were paid for twice, by session in their order."""
 
 FEWEST_EQUAL = 3
 """Equal failing calls, with no success of the same call and no edit between, from which they are a circle: once more is
@@ -145,7 +154,7 @@ PROGRAM = r"coalesce(nullif(regexp_extract(command, '^(?:cd \S+ *(?:&&|;) *)?(\S
 """Program and verb of a call, after a change of folder."""
 
 OBJECTIONS = (
-    f"SELECT session_id, {LABEL} AS label, count(*) AS n FROM {NAMED} JOIN sessions USING (session_id)"
+    f"SELECT session_id, {LABEL} AS label, count(*) AS n FROM signals JOIN sessions USING (session_id)"
     " WHERE signal = 'chat.pushback_type' AND absent IS NULL AND turn > 0 GROUP BY ALL ORDER BY ALL"
 )
 """How many follow-up prompts of a session have each label of pushback."""
@@ -192,7 +201,7 @@ def unjudged(paths: Iterable[str]) -> str:
     foreign, among = "absent_detail LIKE 'language%'", ", ".join(f"'{path}'" for path in sorted(paths))
     return (
         f"SELECT signal, count(turn) > 0 AS of_turns, count(*) FILTER ({foreign}) AS unjudged,"
-        f" count(*) FILTER (absent IS NULL OR {foreign}) AS n FROM {NAMED} JOIN sessions USING (session_id)"
+        f" count(*) FILTER (absent IS NULL OR {foreign}) AS n FROM signals JOIN sessions USING (session_id)"
         f" WHERE signal IN ({among}) GROUP BY signal"
     )
 
@@ -244,7 +253,7 @@ def read_queries(module: str, **fragments: str) -> dict[str, dict[str, str]]:
                     fields["limits"] = (*fields.get("limits", ()), value)
                 case "signals":
                     fields[key] = tuple(value.split())
-                case "sliced" | "large":
+                case "sliced" | "summed":
                     fields[key] = frozenset(value.split())
                 case "order":
                     fields[key] = int(value)

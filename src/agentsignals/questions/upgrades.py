@@ -33,7 +33,7 @@ QUERIES = {
     **read_queries(__file__)["upgrades"],
     "sessions": FACTS, "losses": LOST, "turns": OBJECTIONS, "calls": CALLED, "runs": LOOPS,
 }  # fmt: skip
-SLICED, LARGE = frozenset(("calls", "edited", "losses", "rewinds", "runs")), frozenset(("sessions", "turns"))
+SLICED = frozenset(("sessions", "calls", "edited", "losses", "rewinds", "runs", "turns"))
 FEWEST, MOST = FEWEST_OF_A_SERIES, 60
 """Comparable sessions on either side of a change: fewer say nothing, and more are of another time."""
 FEWEST_DAYS = 3

@@ -1,8 +1,8 @@
 """Answers of queries by shard, so that a line appended to one session costs one shard and not the store.
 
 A shard's files never change. The rows of a query that each depend on one session are kept, a file a shard and query,
-in the folder `.answers`. Rows of sessions that left the shard since are not seen. The files can be thrown away: they
-are computed anew.
+in the folder `.answers`. Rows of sessions that left the shard since are not seen; sums over its sessions are computed
+anew once one leaves. The files can be thrown away: they are computed anew.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ LARGE = 2_000
 a file each."""
 _PLAIN = frozenset(("varchar", "bigint", "hugeint", "integer", "double", "boolean"))
 """Types of columns that MessagePack gives back as they were."""
-_OF_SHARD = (tables.TABLES.keys() - {"labels"}) | {"charges", "repeated_calls", "cache_losses"}
+_OF_SHARD = (tables.TABLES.keys() - {"labels"}) | {
+    "artifacts", "attempts", "cache_losses", "charges", "repeated_calls", "sessions", "signals",
+}  # fmt: skip
 """Tables whose rows follow from the shard alone."""
 
 
@@ -61,11 +63,13 @@ class ShardAnswers:
         """Sessions of the context."""
         self._shards_of: dict[Connection, dict[str, str]] = {}
 
-    def shards(self, query: str) -> list[str]:
-        """Return the shards that `of` answers for: none of a damaged store, of one that is limited to some sessions, or
-        for a query that other tables than the shard's have a part in."""
+    def shards(self, query: str, is_sum: bool = False) -> list[str]:
+        """Return the shards that `of` or `sums` answers for: none of a damaged store, of one that is limited to some
+        sessions, or for a query that other tables than the shard's have a part in; and no sums of one of several
+        contexts."""
         if (
-            self._store.damage
+            (is_sum and self._context)
+            or self._store.damage
             or self._store.only is not None
             or not set(NAMES) & set(_WORD.findall(query)) <= _OF_SHARD
         ):
@@ -80,6 +84,17 @@ class ShardAnswers:
         if missing := [name for name, answer in kept.items() if answer is None]:
             kept |= self._ask(missing, query)
         return [self._among(name, answer, connection) for name, answer in kept.items() if answer is not None]
+
+    def sums(self, query: str) -> list[Answer]:
+        """Return the answers of a query whose rows are sums over the sessions of a shard, one a large shard."""
+        answers = []
+        for name in self.shards(query, is_sum=True):
+            answer = self._read(name, query, is_sum=True)
+            if answer is None:
+                (part,) = self._slices([name])
+                answer = self._keep(name, query, Answer.of(execute_ours(part, query)))
+            answers.append(answer)
+        return answers
 
     def _among(self, name: str, answer: Answer, connection: Connection) -> Answer:
         """Return the rows of the sessions that are still in the shard, and of the context."""
@@ -110,7 +125,7 @@ class ShardAnswers:
         answers = {name: _by_column(names, of) for name, of in rows.items()}
         if kinds <= _PLAIN:
             for name, answer in answers.items():
-                disk.keep(self._path(name, query), msgspec.msgpack.encode((self._n_gone(name), answer)))
+                self._keep(name, query, answer)
             # Answers of shards that are gone, and of other code, are removed.
             entries = self._store.manifest.shards
             with suppress(OSError):
@@ -121,18 +136,29 @@ class ShardAnswers:
         return dict(answers)
 
     def _path(self, name: str, query: str) -> Path:
-        return self._root / f"{name}.{code_stamp()}.{hashlib.blake2b(query.encode(), digest_size=8).hexdigest()}"
+        mark = hashlib.blake2b(query.encode(), digest_size=8)
+        if "signals" in _WORD.findall(query):  # whose values may be computed again, and others be added
+            files = self._store.manifest.shards[name].tables
+            mark.update(msgspec.json.encode([files[table].digest for table in sorted(files) if "signals" in table]))
+        return self._root / f"{name}.{code_stamp()}.{mark.hexdigest()}"
 
-    def _read(self, name: str, query: str) -> Answer | None:
+    def _keep(self, name: str, query: str, answer: Answer) -> Answer:
+        disk.keep(self._path(name, query), msgspec.msgpack.encode((self._n_gone(name), answer)))
+        return answer
+
+    def _read(self, name: str, query: str, *, is_sum: bool = False) -> Answer | None:
         with suppress(OSError, msgspec.MsgspecError):
             kept = disk.read_kept(self._path(name, query))
             n_gone, answer = msgspec.msgpack.decode(kept, type=tuple[int, Answer])
-            if n_gone <= self._n_gone(name):  # else it lacks sessions that this store still sees there
+            # Rows of fewer than are gone by now lack sessions that this store still sees there.
+            if n_gone == self._n_gone(name) or (n_gone < self._n_gone(name) and not is_sum):
                 return answer
         return None
 
     def _n_gone(self, name: str) -> int:
-        return len(self._store.manifest.shards[name].gone)
+        """Return how many sessions and files left a shard."""
+        entry = self._store.manifest.shards[name]
+        return len(entry.gone) + len(entry.gone_artifacts)
 
     def _shard_by_session(self, connection: Connection) -> dict[str, str]:
         files = path_list(connection.files["sessions"])

@@ -9,6 +9,7 @@ import gc
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime, timedelta
 from functools import cache, cached_property, partial
 from itertools import chain
 from math import fsum
@@ -22,7 +23,7 @@ from msgspec.structs import replace
 from agentsignals.errors import UsageError
 from agentsignals.model.registry import Registry, did_you_mean
 from agentsignals.questions import compare, ranking
-from agentsignals.questions.estimates import ranked, ruled
+from agentsignals.questions.estimates import by, ranked, ruled
 from agentsignals.questions.question import SIGNAL_PATH, Inputs, Question, Row, Rows, Study, Versions, formatted
 from agentsignals.questions.ranking import (
     Answer,
@@ -47,7 +48,9 @@ from agentsignals.questions.sql import (
     LIES,
     NAMED,
     PAID,
+    PLACE,
     PLACED,
+    SITES,
     place_by_session,
     unjudged,
     with_place,
@@ -80,6 +83,7 @@ _FEW_COLUMNS = 5
 """Of rows that are made once for several questions."""
 _MANY = 30
 """From so many queries on what they ask is held."""
+_EPOCH = datetime(1970, 1, 1)
 _SOURCES = "SELECT DISTINCT cost_source FROM steps WHERE cost_source IS NOT NULL ORDER BY 1"
 
 
@@ -108,6 +112,7 @@ class Reader:
         self._kept: dict[tuple[str, str], Any] = {}
         self._ids: dict[str, str] = {}
         self._places: dict[str, dict[str, str]] = {}
+        self._sites: dict[str, dict[tuple[str | None, str | None], str | None]] = {}
         self._paid: dict[str, dict[str, dict[str, float]]] = {}
         self._unjudged: dict[str, dict[str, str]] = {}
         studies = list(asking)
@@ -137,22 +142,20 @@ class Reader:
         """Return the rows and facts that a study is given."""
         context = self._of(study)
         many = {name: self._asked(self._by_slices, study.queries[name], context) for name in study.sliced}
-        many |= {name: self._answer(study.queries[name], context) for name in study.large}
+        many |= {name: self._asked(self._summed, study.queries[name], context) for name in study.summed}
         rows = {name: _made(self._answer(sql, context)) for name, sql in study.queries.items() if name not in many}
         is_study = isinstance(study, Study)
         if is_study and context not in self._places:
             self._places[context] = place_by_session(self._answer(PLACED, context))
         if context not in self._unjudged:
-            bound = ENGLISH_ONLY.intersection(self._named)
-            counted = self._answer(unjudged(bound), context) if bound else ()
+            bound = ENGLISH_ONLY & self._needs
+            counted = self._asked(self._summed, unjudged(bound), context) if bound else ()
             told = self._unjudged[context] = {}
-            for row in counted:
-                if row["unjudged"]:
-                    share, of = (
-                        formatted(row["unjudged"] / row["n"], "share"),
-                        "prompts" if row["of_turns"] else "sessions",
-                    )
-                    told[row["signal"]] = f"{share} of {of} not judged: another language"
+            for path, rows_of in by(counted, "signal").items():
+                unjudged_n, n = (sum(row[column] for row in rows_of) for column in ("unjudged", "n"))
+                if unjudged_n:
+                    of = "prompts" if any(row["of_turns"] for row in rows_of) else "sessions"
+                    told[path] = f"{formatted(unjudged_n / n, 'share')} of {of} not judged: another language"
         return Inputs(
             rows=rows,
             many=many,
@@ -224,20 +227,45 @@ class Reader:
         return Rows([name for name, _ in kinds], columns)
 
     def _by_slices(self, sql: str, context: str, connection: Connection) -> Rows:
+        columns = self._of_shards(sql, context, connection)
+        columns["session_id"] = list(map(self._ids.setdefault, columns["session_id"], columns["session_id"]))
+        if sql == FACTS:
+            sites = zip(columns["repo"], columns["cwd"], strict=True)
+            columns[PLACE] = list(map(self._place_by_site(context, connection).__getitem__, sites))
+            times = {us: _EPOCH + timedelta(microseconds=us) for us in set(columns["started_at"]) if us is not None}
+            columns["started_at"] = list(map(times.get, columns["started_at"]))
+        return Rows(list(columns), list(columns.values()))
+
+    def _summed(self, sql: str, context: str, connection: Connection) -> Rows:
+        columns = self._of_shards(sql, context, connection, is_sum=True)
+        return Rows(list(columns), list(columns.values()))
+
+    def _of_shards(self, sql: str, context: str, connection: Connection, is_sum: bool = False) -> dict[str, list[Any]]:
+        """The columns of what a query finds over some shards at a time, one after another."""
         if context not in self._shard_answers:
             self._shard_answers[context] = ShardAnswers(self._store, context or None, self._slices_of_all)
         kept = self._shard_answers[context]
-        answers = kept.of(sql, connection)
-        small = {Path(file).parent.name for file in connection.files["sessions"]} - set(kept.shards(sql))
+        answers = kept.sums(sql) if is_sum else kept.of(sql, connection)
+        small = {Path(file).parent.name for file in connection.files["sessions"]} - set(kept.shards(sql, is_sum))
         for part in self._slices_of(connection, small) if small or not answers else ():
             answers.append(ShardAnswer.of(self._execute(sql, part)))
-        names = answers[-1].names
-        columns = [
-            list(chain.from_iterable(column)) for column in zip(*(answer.columns for answer in answers), strict=True)
-        ]
-        at = names.index("session_id")
-        columns[at] = list(map(self._ids.setdefault, columns[at], columns[at]))
-        return Rows(names, columns)
+        columns = zip(*(answer.columns for answer in answers), strict=True)
+        return dict(zip(answers[-1].names, map(list, map(chain.from_iterable, columns)), strict=True))
+
+    def _place_by_site(self, context: str, connection: Connection) -> dict[tuple[str | None, str | None], str | None]:
+        """Where the sessions of a repository and folder lie: it is told of all of them together."""
+        if context not in self._sites:
+            repos, folders, own, ids = self._of_shards(SITES, context, connection, is_sum=True).values()
+            files = [file for file in connection.files["signals"] if Path(file).parent == self._store.folder]
+            lies: dict[str, str] = {}
+            if files:
+                values = LIES.replace("FROM signals", f"FROM read_parquet({path_list(files)}, union_by_name=true)")
+                asked = f"SELECT * FROM ({values}) WHERE session_id IN (SELECT unnest($1))"
+                lies = dict(connection.database.execute(asked, [list(ids)]).fetchall())
+            found = self._sites[context] = {}
+            for repo, folder, otherwise, session_id in zip(repos, folders, own, ids, strict=True):
+                found[repo, folder] = lies.get(session_id) or found.get((repo, folder)) or otherwise
+        return self._sites[context]
 
     def _slices_of_all(self, shards: Collection[str]) -> list[Connection]:
         """Connections to these shards with the sessions of all contexts."""
@@ -252,7 +280,7 @@ class Reader:
         if key not in self._slices:
             folders = {str(Path(file).parent) for file in connection.files["sessions"]}
             wanted = {folder for folder in folders if Path(folder).name in key[1]}
-            part = connection if wanted == folders else connection.over(wanted)
+            part = connection if wanted == folders and self._queries else connection.over(wanted)
             self._slices[key] = split_by_rows(part, "tool_calls", _MOST_IN_A_SLICE)
         return self._slices[key]
 
@@ -261,13 +289,13 @@ class Reader:
     ) -> duckdb.DuckDBPyConnection:
         if connection.is_slice:
             return execute_ours(connection, sql, values)
-        if not self._queries:
+        if self._queries:
+            materialize(connection, self._queries, with_place(), NAMED, self._named)
+        elif NAMED in sql or "sessions" in sql:
             # One look through the values, which are most of a store's rows, for places and all queries.
             connection.hold(NAMED, signal_rows_query(sorted({*self._named, *SIGNAL_PATH.findall(LIES)})))
             connection.hold("lies", LIES.replace("FROM signals", f"FROM {NAMED}"))
             connection.show("sessions", with_place("memory.main.sessions", "lies"))
-        else:
-            materialize(connection, self._queries, with_place(), NAMED, self._named)
         return execute_ours(connection, sql, values)
 
 
@@ -285,7 +313,7 @@ _BILL = Question(
     name="bill",
     question="",
     queries={"sessions": FACTS},
-    large=frozenset(("sessions",)),
+    sliced=frozenset(("sessions",)),
     function=lambda _: [],
     context="either",
     needs_charges=True,
@@ -296,7 +324,7 @@ def _totals(inputs: Inputs) -> Totals:
     sessions = inputs.many["sessions"].columns("session_id", "started_at", "cost_usd", BOUND, "unpriced")
     ids, *counts = inputs.many["calls"].columns("session_id", "answered", "failed")
     calls = dict(zip(ids, zip(*counts, strict=True), strict=True))
-    billed = {row["session_id"]: row["usd"] for row in inputs.rows["billed"]}
+    billed = dict(zip(*inputs.many["billed"].columns("session_id", "usd"), strict=True))
     return ranking.totals(
         (at, billed.get(s) if usd is None else usd, bound is not None or unpriced is not None, *calls.get(s, (0, 0)))
         for s, at, usd, bound, unpriced in zip(*sessions, strict=True)
@@ -311,8 +339,7 @@ _TOTALS = Question(
         "calls": CALLED,
         "billed": "SELECT session_id, max(harness_cost_usd) AS usd FROM attempts GROUP BY ALL HAVING usd IS NOT NULL",
     },
-    large=frozenset(("sessions",)),
-    sliced=frozenset(("calls",)),
+    sliced=frozenset(("sessions", "calls", "billed")),
     function=_totals,
     context="either",
 )

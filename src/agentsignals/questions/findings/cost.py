@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from heapq import nsmallest
 from itertools import chain, compress, repeat
 from math import ceil, fsum
 from operator import itemgetter
@@ -51,7 +52,7 @@ deviation of 1 the dearest twentieth makes a quarter, with 1.5 half."""
 
 def few_sessions(inputs: Inputs) -> list[Answer]:
     bill = zip(*inputs.many["sessions"].derived(priced).columns("session_id", "cost_usd"), strict=True)
-    dearest: list[tuple[str, float]] = sorted(bill, key=itemgetter(1), reverse=True)  # equal ones by id, as asked
+    dearest: list[tuple[str, float]] = sorted(sorted(bill), key=itemgetter(1), reverse=True)  # equal ones by id
     total = fsum([usd for _, usd in dearest])
     if len(dearest) < FEWEST_SESSIONS or not total:
         return []
@@ -460,11 +461,14 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
     total = fsum(cost.values())
     if not total:
         return []
-    cells = inputs.many["sessions"].derived(cells_of)
+    cells, repeats = (
+        inputs.many["sessions"].derived(cells_of),
+        sorted(inputs.many["repeats"], key=itemgetter("session_id", "number")),
+    )
     made: list[Answer] = []
     for kind, (words, do) in _KINDS.items():
         usd = inputs.paid[kind]
-        calls = [row for row in inputs.rows["repeats"] if row["kind"] == kind and row["session_id"] in usd]
+        calls = [row for row in repeats if row["kind"] == kind and row["session_id"] in usd]
         size = fsum(usd.values())
         asked = f"SELECT session_id, seq, name, path, result_tokens FROM repeated_calls WHERE kind = {sql_text(kind)}"
         made.append(
@@ -573,10 +577,10 @@ def data_quality(inputs: Inputs) -> list[Answer]:
                 do=do,
                 caveat=_CAVEAT,
                 of_data=True,
-                sessions=tuple(sessions[row] for row in affected[:TOP_SESSIONS]),
+                sessions=tuple(nsmallest(TOP_SESSIONS, (sessions[row] for row in affected))),
             )
         )
-    records, skipped = (sum(row[column] for row in inputs.rows["artifacts"]) for column in ("records", "skipped"))
+    records, skipped = (sum(filter(None, column)) for column in inputs.many["artifacts"].columns("records", "skipped"))
     if records + skipped:
         share = skipped / (records + skipped)
         answers.append(

@@ -62,30 +62,29 @@ SELECT path, skipped, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY 
 
 -- asked: few_sessions
 -- question: Do a few sessions make up most of the cost?
--- large: sessions
+-- sliced: sessions
 
 -- asked: expensive_projects
 -- question: In which projects does a session cost more?
--- large: sessions
+-- sliced: sessions
 -- needs_charges: yes
 
 -- asked: money
 -- question: Where did the money go?
--- sliced: losses writes
--- large: sessions
+-- sliced: sessions losses writes
 -- needs_charges: yes
 
 -- asked: large_results
 -- question: Where did the money go?
--- large: sessions
--- sliced: results
+-- sliced: sessions results
 -- needs_charges: yes
 
 -- asked: repeated_work
 -- question: Which work is done, and paid for, more than once?
--- large: sessions
+-- sliced: sessions repeats
 -- needs_charges: yes
 
 -- asked: data_quality
 -- question: Which costs and records are missing from the data?
--- large: sessions
+-- sliced: sessions
+-- summed: artifacts

@@ -79,6 +79,5 @@ UPGRADE_FINDING = Question(
     queries=upgrades.QUERIES,
     function=upgrade,
     sliced=upgrades.SLICED,
-    large=upgrades.LARGE,
     why_none=lambda inputs: upgrades.why_none(upgrades.changes(inputs)),
 )

@@ -11,7 +11,7 @@ from operator import itemgetter
 from statistics import median
 from typing import Any
 
-from agentsignals.questions.estimates import ranked, tally
+from agentsignals.questions.estimates import by, ranked, tally
 from agentsignals.questions.question import Inputs, Question, Rows, formatted
 from agentsignals.questions.ranking import (
     LEAST_PART,
@@ -347,16 +347,17 @@ def waiting(inputs: Inputs) -> list[Answer]:
     times = inputs.many["times"]
     worked = dict(zip(*times.columns("session_id", "worked_s"), strict=True))
     made = []
-    waits = [row for row in inputs.rows["waits"] if row["session_id"] in worked]
+    waits = [row for row in inputs.many["waits"] if row["session_id"] in worked]
     waited = {s: seconds / 3600 for s, seconds in tally(waits, "session_id", weight="waited_s").items()}
     if (size := fsum(waited.values())) >= LEAST_HOURS:
         by_signal = zip(*times.columns("session_id", "worked_s", "waited_s"), strict=True)
         whole = fsum([here / 3600 + max(open_s / 3600, waited.get(s, 0.0)) for s, here, open_s in by_signal])
-        by_kind = ranked(tally(waits, "kind", weight="waited_s"))
+        by_kind = ranked({kind: fsum(row["waited_s"] for row in of) for kind, of in by(waits, "kind").items()})
         kinds = [kind for kind, seconds in by_kind if seconds >= _OFTEN * 3600 * size]
-        tools = [tool for tool, _ in ranked(tally(waits, "tool", weight="waited_s"))[:_MOST_NAMED]]
-        counts = Counter(row["tool"] for row in waits)
-        *most, last = [f"{safe_name(tool)} ({counts[tool]:,})" for tool in tools]
+        by_tool = by(waits, "tool")
+        tools = [tool for tool, _ in ranked({t: fsum(row["waited_s"] for row in of) for t, of in by_tool.items()})]
+        tools = tools[:_MOST_NAMED]
+        *most, last = [f"{safe_name(tool)} ({len(by_tool[tool]):,})" for tool in tools]
         named = f"{', '.join(most)} and {last}" if most else last
         ended = zip(*inputs.many["ended"].columns("tool", "refused", "n"), strict=True)
         calls = [(n_refused, n) for tool, n_refused, n in ended if tool in tools]

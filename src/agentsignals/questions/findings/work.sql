@@ -44,7 +44,7 @@ ORDER BY session_id, path
 SELECT tool, session_id, sum(ran_s) AS ran_s FROM ({waiting_rows.apart}) GROUP BY ALL ORDER BY ALL
 
 -- name: waiting.ended
-SELECT {program} AS tool, session_id, count(*) AS n, count(*) FILTER (status = 'rejected') AS refused
+SELECT {program} AS tool, count(*) AS n, count(*) FILTER (status = 'rejected') AS refused
 FROM tool_calls WHERE status IN ('ok', 'error', 'rejected') AND thread NOT IN ('abandoned', 'replayed')
 GROUP BY ALL ORDER BY ALL
 
@@ -54,12 +54,12 @@ ORDER BY session_id, seq
 
 -- name: waiting.times
 SELECT session_id, number AS worked_s, waited_s, left_alone_s
-FROM (SELECT session_id, number FROM named_signals WHERE signal = 'infra.work_time_s' AND number IS NOT NULL)
+FROM (SELECT session_id, number FROM signals WHERE signal = 'infra.work_time_s' AND number IS NOT NULL)
 JOIN (
   SELECT session_id, TRY_CAST(s[1] AS DOUBLE) + TRY_CAST(s[2] AS DOUBLE) AS waited_s, TRY_CAST(s[3] AS DOUBLE) AS left_alone_s
   FROM (
     SELECT session_id, detail->>['asked_s', 'calls_s', 'left_alone_s'] AS s
-    FROM named_signals WHERE signal = 'infra.waiting_time_s' AND number IS NOT NULL
+    FROM signals WHERE signal = 'infra.waiting_time_s' AND number IS NOT NULL
   )
 ) USING (session_id)
 JOIN sessions USING (session_id)
@@ -119,29 +119,25 @@ WHERE signal = 'chat.pushback_type' AND {label} IN ('correction', 'failure_repor
 
 -- asked: loops
 -- question: Where do agents repeat the same failing call?
--- large: sessions
--- sliced: calls runs
+-- sliced: sessions calls runs
 
 -- asked: failures
 -- question: Which tool calls fail most often, and do they succeed later?
--- large: sessions
--- sliced: calls
+-- sliced: sessions calls
 
 -- asked: untested_changes
 -- question: Did agents test their last change?
--- large: sessions
--- sliced: changed
+-- sliced: sessions changed
 
 -- asked: hotspots
 -- question: Which files are changed in most sessions (hotspots)?
--- large: sessions
--- sliced: edits
+-- sliced: sessions edits
 
 -- asked: waiting
 -- question: Where do I wait for agents, and where do they wait for me?
--- large: times
--- sliced: ended ran
+-- sliced: ran times waits
+-- summed: ended
 
 -- asked: pushback
 -- question: Where do I object to or correct agents?
--- large: sessions turns
+-- sliced: sessions turns

@@ -62,7 +62,6 @@ def _row(change: Change) -> list[object]:
 UPGRADES_STUDY = Study(
     **declared("study", "upgrades") | {"queries": upgrades.QUERIES | _SQL},
     sliced=upgrades.SLICED,
-    large=upgrades.LARGE,
     function=upgrades_study,
     context="product",
 )
