@@ -191,7 +191,7 @@ def test_what_can_not_be_much_is_no_candidate(monkeypatch: pytest.MonkeyPatch) -
 
 NAMED = (
     "session_id", "agent", "model", "place", "cost_usd", BOUND, "unpriced", "is_subagents", "tool", "ran_s", "refused",
-    "n", "cause", "kind", "at", "tokens",
+    "n", "cause", "kind", "at", "tokens", "records", "skipped",
 )  # fmt: skip
 """Columns that a test need not give."""
 
