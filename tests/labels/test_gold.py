@@ -457,7 +457,7 @@ def test_labels_are_written_for_the_messages_they_are_of(held: Store, tmp_path: 
         row("elsewhere", 1, "NEUTRAL", content_text="hi"),
         row("elsewhere", 2, "NEUTRAL", content_text="hi"),
     )
-    taken = take(held, file, "qwen", model="qwen3", created_at=5)
+    taken = take(held, file, "qwen")
     assert (taken.labels, taken.sessions, taken.moved) == (2, 1, 0)
     assert (taken.unmatched_sessions, taken.unmatched_labels, taken.skipped) == (1, 2, {})
     found = sidecars.labels_of(held.folder, "sentiment", "qwen")
@@ -466,7 +466,7 @@ def test_labels_are_written_for_the_messages_they_are_of(held: Store, tmp_path: 
         ("one", 1, "NEGATIVE"),
     ]
     first = found[0].label
-    assert (first.labeller, first.reason, first.model, first.created_at) == ("qwen", "asks", "qwen3", 5)
+    assert (first.labeller, first.reason, first.created_at is not None) == ("qwen", "asks", True)
 
 
 def test_a_message_that_is_another_turn_here_is_found_by_its_text(held: Store, tmp_path: Path) -> None:

@@ -27,12 +27,16 @@ class Usage(Struct, gc=False):
 
 
 class Attribution(Struct, gc=False, kw_only=True):
+    """Entire's own count of a session's lines in a commit (design/attribution.md#what-entire-recorded)."""
+
+    calculated_at: str | None = None
     agent_lines: int | None = None
     human_added: int | None = None
     human_modified: int | None = None
     human_removed: int | None = None
     total_committed: int | None = None
     agent_percentage: float | None = None
+    metric_version: int | None = None
 
 
 class Metadata(Struct, gc=False, kw_only=True):
@@ -63,7 +67,7 @@ class Compact(Struct, gc=False):
     cli_version: str | None = None
 
 
-_metadata = msgspec.json.Decoder(Metadata).decode
+decode_metadata = msgspec.json.Decoder(Metadata).decode
 _compact = msgspec.json.Decoder(Compact).decode
 
 
@@ -88,7 +92,7 @@ def read(inputs: list[Input]) -> Reading:
             for _, line in lines(source.data, source.artifact, _compact):
                 saw(source.artifact, f"entire.compact.{line.type or 'untyped'}")
             continue
-        metadata = document(source.data, source.artifact, _metadata)
+        metadata = document(source.data, source.artifact, decode_metadata)
         if metadata is None:
             continue
         kind = "unknown"
@@ -103,7 +107,11 @@ def read(inputs: list[Input]) -> Reading:
             checkpoints = by_session.setdefault(undated_session_id(metadata.session_id), {})
             usage, lines_of = metadata.token_usage or Usage(), metadata.initial_attribution or Attribution()
             start = metadata.checkpoint_transcript_start
-            counted = {name: getattr(lines_of, name) for name in Attribution.__struct_fields__}
+            counted = {
+                name: getattr(lines_of, name)
+                for name in Attribution.__struct_fields__
+                if name in Checkpoint.__struct_fields__
+            }
             checkpoint = Checkpoint(
                 checkpoint_id=metadata.checkpoint_id, created_at=logged_iso(metadata.created_at), **counted,
                 branch=metadata.branch or None, files_touched=metadata.files_touched,

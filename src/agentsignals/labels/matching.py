@@ -6,7 +6,6 @@ message itself (content_text), which tells whether their turn is ours.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import combinations
@@ -28,7 +27,7 @@ from agentsignals.labels.agreement import (
     ordered,
     weighted_back,
 )
-from agentsignals.labels.answers import Outcome
+from agentsignals.labels.answers import Outcome, now
 from agentsignals.labels.gold import Gold, GoldRow
 from agentsignals.labels.labellers import LABELLERS, Labeller, labeller
 from agentsignals.labels.prompting import Asker, Question
@@ -121,36 +120,16 @@ def _published(row: dict[str, Any], task: str) -> GoldRow | str:
     return GoldRow(session_id=session_id, turn=turn, task=task, label=value, reason=reason, text=text)
 
 
-def take(  # noqa: PLR0913  (what a label is made of)
-    store: Store,
-    path: Path | str,
-    labeller: str,
-    task: str = TASK,
-    *,
-    model: str | None = None,
-    created_at: int | None = None,
-) -> Taken:
+def take(store: Store, path: Path | str, labeller: str, task: str = TASK) -> Taken:
     """Writes published labels into the store as that labeller's labels of the task, in place of any there were.
 
-    Sessions are matched by id, messages by their turn and, where the message was published, by its text. `created_at`:
-    microseconds since 1970 UTC, of the labels; now when it is not known. The store's values are computed anew by
-    the next `measure`.
+    Sessions are matched by id, messages by their turn and, where the message was published, by its text. The store's
+    values are computed anew by the next `measure`.
     """
-    at = created_at if created_at is not None else time.time_ns() // 1000
     found, taken = matched(store, read_published(path, task))
+    made: dict[str, Any] = {"task": task, "labeller": labeller, "created_at": now()}
     labels = [
-        LabelRow(
-            session_id,
-            Label(
-                task=task,
-                labeller=labeller,
-                turn=turn,
-                value=row.label or "",
-                reason=row.reason,
-                model=model,
-                created_at=at,
-            ),
-        )
+        LabelRow(session_id, Label(turn=turn, value=row.label or "", reason=row.reason, **made))
         for (session_id, turn), row in sorted(found.items(), key=lambda item: in_order(item[0]))
     ]
     sidecars.write_labels(store.folder, task, labeller, labels)

@@ -68,12 +68,12 @@ class Meter:
 
 
 @contextmanager
-def beating(beat: Callable[[], None], every_s: float = EVERY_S) -> Iterator[None]:
+def beating(beat: Callable[[], None]) -> Iterator[None]:
     """Calls `beat` every so often from a thread of its own, so that a server that says nothing is seen to."""
     ended = threading.Event()
 
     def run() -> None:
-        while not ended.wait(every_s):
+        while not ended.wait(EVERY_S):
             beat()
 
     thread = threading.Thread(target=run, daemon=True)

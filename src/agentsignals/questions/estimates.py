@@ -582,9 +582,9 @@ def signal_rows(inputs: Inputs, path: str, rows: str = "values") -> list[Row]:
     return [row for row in inputs.rows[rows] if row["signal"] == path]
 
 
-def signal_values(inputs: Inputs, path: str, rows: str = "values") -> list[tuple[str, float]]:
+def signal_values(inputs: Inputs, path: str) -> list[tuple[str, float]]:
     """Return (session, number) for the sessions that have a number of this signal."""
-    return [(row["session_id"], row["number"]) for row in signal_rows(inputs, path, rows) if row["number"] is not None]
+    return [(row["session_id"], row["number"]) for row in signal_rows(inputs, path) if row["number"] is not None]
 
 
 def pooled_ratio(

@@ -206,9 +206,9 @@ def unjudged(paths: Iterable[str]) -> str:
     )
 
 
-def pooled(path: str, num: str = "num", den: str = "den") -> str:
+def pooled(path: str) -> str:
     """A ratio signal over all sessions together: sum over sum."""
-    over = f"sum(CAST(detail->>'{num}' AS DOUBLE)) / sum(CAST(detail->>'{den}' AS DOUBLE))"
+    over = "sum(CAST(detail->>'num' AS DOUBLE)) / sum(CAST(detail->>'den' AS DOUBLE))"
     return f"SELECT {over} FROM signals WHERE signal = '{path}'"
 
 

@@ -18,7 +18,7 @@ from agentsignals.changes.git import Commit, FileChange
 from agentsignals.changes.hunks import edit_texts, patched
 from agentsignals.changes.worktrees import Naming, Tree, plain_folder
 from agentsignals.errors import SourceError
-from agentsignals.formats.entire import undated_session_id
+from agentsignals.formats.entire import Attribution, Metadata, decode_metadata, undated_session_id
 from agentsignals.model import Edit, Session, ToolCall, from_iso
 from agentsignals.shell import parse
 from agentsignals.sources import RawFile, open_source, read
@@ -220,24 +220,6 @@ ORIGINAL_WITHIN_US = 120_000_000
 """A commit made no further than this from when its checkpoint was taken is the one it was taken for (e.1)."""
 
 
-class Attributed(Struct, gc=False, kw_only=True):
-    """Entire's own count of a session's lines in a commit (design/attribution.md#what-entire-recorded)."""
-
-    calculated_at: str | None = None
-    agent_lines: int | None = None
-    total_committed: int | None = None
-    agent_percentage: float | None = None
-    metric_version: int | None = None
-
-
-class _Metadata(Struct, gc=False):
-    checkpoint_id: str | None = None
-    session_id: str | None = None
-    created_at: str | None = None
-    branch: str | None = None
-    initial_attribution: Attributed | None = None
-
-
 class Recorded(Struct, gc=False):
     """One session of one checkpoint. Times in microseconds since 1970 UTC."""
 
@@ -245,7 +227,7 @@ class Recorded(Struct, gc=False):
     session_id: str
     created_at: int | None
     branch: str | None
-    attributed: Attributed | None
+    attributed: Attribution | None
 
     @property
     def taken_at(self) -> int | None:
@@ -264,9 +246,6 @@ class Link(Struct):
     the same trailer and changes of its own), `copy` (the same change again: a cherry-pick, a rebase)."""
 
 
-_decode = msgspec.json.Decoder(_Metadata).decode
-
-
 def recorded(spec: str) -> list[Recorded]:
     """Read the checkpoint records of a repository (`git:…`), one a session and checkpoint."""
     try:
@@ -276,7 +255,7 @@ def recorded(spec: str) -> list[Recorded]:
     records: dict[tuple[str, str], Recorded] = {}
     for data in read(files):
         try:
-            metadata = _decode(data) if isinstance(data, bytes) else _Metadata()
+            metadata = decode_metadata(data) if isinstance(data, bytes) else Metadata()
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         if metadata.checkpoint_id and metadata.session_id:

@@ -2,7 +2,7 @@
 sessions. `#### ` begins a line of the person, which ends in two spaces, `> ` one of the program; the rest is the
 model's."""
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.records import Head
 
@@ -27,6 +27,5 @@ FORMAT = Format(
     of_json=False,
     version=1,
     claims=claims,
-    read=read_by("aider.reader"),
     profile=PROFILE,
 )

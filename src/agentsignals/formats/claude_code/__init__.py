@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.records import Head, inside
 
@@ -179,7 +179,6 @@ FORMAT = Format(
     marks=(b'"sessionId"', b'"leafUuid"', b'"snapshot"', b'"agentType"', b'"isSidechain"'),
     version=13,
     claims=claims,
-    read=read_by("claude_code.reader"),
     unit=lambda path: path.partition("/subagents/")[0].removesuffix(".jsonl"),
     profile=PROFILE,
 )

@@ -154,11 +154,11 @@ class RetryEpisode:
     def state(self, attempt: Attempt, text: str, fields: list[str], line: int) -> None:
         attempt.statements.append(Statement(text=text, artifact_id=self.artifact.artifact_id, line=line, fields=fields))
 
-    def configure(self, attempt: Attempt, line: int = 1) -> None:
+    def configure(self, attempt: Attempt) -> None:
         attempt.knobs = dict(self.knobs)
         attempt.kinds.append("harness_config")
         text = ", ".join(f"{name} {value}" for name, value in self.knobs.items())
-        self.state(attempt, text, [f"knobs.{name}" for name in self.knobs], line)
+        self.state(attempt, text, [f"knobs.{name}" for name in self.knobs], 1)
 
     def judge(self, attempt: Attempt, passes: dict[str, bool | None], scores: dict[str, Any]) -> None:
         """Set rewards and ratings. There are none of what the machine could not run."""

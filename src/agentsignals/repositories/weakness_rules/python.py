@@ -31,9 +31,9 @@ class Call:
         args = self.node.args
         return args[position] if position is not None and position < len(args) else None
 
-    def is_set(self, keyword: str, value: object, position: int | None = None) -> bool:
+    def is_set(self, keyword: str, value: object) -> bool:
         """Return whether an argument is this constant."""
-        argument = self.argument(keyword, position)
+        argument = self.argument(keyword)
         return isinstance(argument, ast.Constant) and argument.value is value
 
     @property
