@@ -158,8 +158,8 @@ def n_sessions(rows: Iterable[Row]) -> int:
 
 def top_sessions(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:
     """Return the sessions with the largest parts of a sum over (session, part)."""
-    sessions, numbers = zip(*held, strict=True) if (held := list(parts)) else ((), ())
-    return _largest(nonzero_sums(sessions, numbers))
+    held = list(parts)
+    return _largest(nonzero_sums([session_id for session_id, _ in held], [part for _, part in held]))
 
 
 def _largest(counted: Mapping[str, float]) -> tuple[str, ...]:
@@ -199,8 +199,8 @@ class Ruled(NamedTuple):
 def ruled(parts: Iterable[tuple[str, float]]) -> Ruled | None:
     """Return how much the largest one per cent of the sessions, at least one, make of a sum over (session, part). None
     if it is no more than half."""
-    sessions, numbers = zip(*held, strict=True) if (held := list(parts)) else ((), ())
-    return _ruled_sum(nonzero_sums(sessions, numbers).values())
+    held = list(parts)
+    return _ruled_sum(nonzero_sums([session_id for session_id, _ in held], [part for _, part in held]).values())
 
 
 def _ruled_sum(parts: Iterable[float]) -> Ruled | None:
@@ -519,7 +519,7 @@ def _few_places(n: int, of: str, place: str = "project") -> str:
 def clustered_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimate:
     """Return sum(a) over sum(b), for ratios that are no share (calls per prompt)."""
     counted = [(s, a, b) for s, a, b in parts if b > 0]
-    sessions, tops, bottoms = zip(*counted, strict=True) if counted else ((), (), ())
+    sessions, tops, bottoms = [s for s, _, _ in counted], [a for _, a, _ in counted], [b for _, _, b in counted]
     clusters = list(map(places.get, sessions, sessions))
     of_top, of_bottom = nonzero_sums(clusters, tops), sums(clusters, bottoms)
     by_place = [(of_top.get(cluster, 0.0), of) for cluster, of in of_bottom.items()]
@@ -564,7 +564,7 @@ def median_interval(values: Sequence[tuple[str, float]], places: Mapping[str, st
     """Return the interval of the median of (session, value) over projects, and its note."""
     if not values:
         return None, ""
-    sessions, numbers = zip(*values, strict=True)
+    sessions, numbers = [session_id for session_id, _ in values], [number for _, number in values]
     interval = clustered_median_interval(numbers, list(map(places.get, sessions, sessions)))
     interval = interval or clustered_median_interval(numbers, sessions)
     return interval, Sample(sessions, places).share([0] * len(numbers)).note

@@ -371,8 +371,9 @@ class Clustered(NamedTuple):
 
 def clustered(parts: Iterable[tuple[Hashable, float, float]]) -> Clustered:
     """Return the clustered interval of sum(k) / sum(n) over parts (cluster, k, n). None for under six clusters."""
-    clusters, ks, ns = zip(*held, strict=True) if (held := list(parts)) else ((), (), ())
-    return clustered_sums(nonzero_sums(clusters, ks), sums(clusters, ns))
+    held = list(parts)
+    clusters = [cluster for cluster, _, _ in held]
+    return clustered_sums(nonzero_sums(clusters, [k for _, k, _ in held]), sums(clusters, [n for _, _, n in held]))
 
 
 def clustered_sums(of_k: Mapping[_Cluster, float], of_n: Mapping[_Cluster, float]) -> Clustered:
