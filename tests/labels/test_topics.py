@@ -19,7 +19,8 @@ from agentsignals.ingest import pipeline
 from agentsignals.labels.labellers import labeller
 from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.topics import NO_TOPIC, Summary, kept_prompts, label_topics, name_in
-from agentsignals.model import Session
+from agentsignals.model import Absent, Session
+from agentsignals.stats.grouping import dense_groups
 from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
 from tests.build import say, session, user
@@ -42,6 +43,7 @@ THEMES = (
     "sensor voltage firmware antenna battery circuit",
 )
 EACH, STRAYS, PLACES = 16, 12, 12
+METHODS = ("k-means", "umap+hdbscan")
 
 
 def prompts() -> list[tuple[int, str]]:
@@ -84,6 +86,18 @@ def store(planted: Path, tmp_path: Path) -> Store:
     return Store(tmp_path / "s")
 
 
+@pytest.fixture(params=[METHODS[0], pytest.param(METHODS[1], marks=pytest.mark.slow)])
+def method(request: pytest.FixtureRequest) -> str:
+    """Each way of grouping: UMAP compiles itself for some seconds."""
+    if request.param == METHODS[1] and not has_umap():
+        pytest.skip("umap-learn is not installed (extra topics)")
+    return str(request.param)
+
+
+def has_umap() -> bool:
+    return not isinstance(dense_groups([[float(n), 1.0] for n in range(20)], 8, 1), Absent)
+
+
 @pytest.fixture
 def server(server: Server) -> Server:
     server.answers = lambda _: answer("Resolving differences between two lines of work")
@@ -110,9 +124,9 @@ def by_theme(store: Store) -> list[tuple[int, int]]:
 
 
 @pytest.mark.slow
-def test_planted_topics_are_found_and_strays_are_in_none(store: Store) -> None:
-    summary = label_topics(store)
-    assert summary.method == "k-means" and summary.embedder == "tf-idf"
+def test_planted_topics_are_found_and_strays_are_in_none(store: Store, method: str) -> None:
+    summary = label_topics(store, method=method)
+    assert summary.method == method and summary.embedder == "tf-idf"
     pairs = by_theme(store)
     inside = [(theme, topic) for theme, topic in pairs if theme >= 0 and topic >= 0]
     assert len(inside) >= 0.8 * EACH * len(THEMES)
@@ -121,16 +135,16 @@ def test_planted_topics_are_found_and_strays_are_in_none(store: Store) -> None:
 
 
 @pytest.mark.slow
-def test_topics_are_named_by_words_of_their_own(store: Store) -> None:
-    summary = label_topics(store)
+def test_topics_are_named_by_words_of_their_own(store: Store, method: str) -> None:
+    summary = label_topics(store, method=method)
     sets = [set(words.split()) for words in THEMES]
     assert summary.topics and all(any(set(topic.words) <= theme for theme in sets) for topic in summary.topics)
     found = {r.label.number: r.label.value for r in sidecars.labels_of(store.folder, "topic", "clusters")}
     assert found[0] == ", ".join(summary.topics[0].words) and found[-1] == NO_TOPIC
 
 
-def test_every_prompt_is_in_a_topic_or_in_none_or_left_out_with_its_reason(store: Store) -> None:
-    summary = label_topics(store)
+def test_every_prompt_is_in_a_topic_or_in_none_or_left_out_with_its_reason(store: Store, method: str) -> None:
+    summary = label_topics(store, method=method)
     counted = Counter(numbers(store).values())
     assert [topic.n for topic in summary.topics] == [counted[n] for n in range(len(summary.topics))]
     assert counted[-1] == summary.noise >= STRAYS / 2
@@ -141,17 +155,17 @@ def test_every_prompt_is_in_a_topic_or_in_none_or_left_out_with_its_reason(store
     assert [t.n for t in summary.topics] == sorted((t.n for t in summary.topics), reverse=True)
     (row, *_) = sidecars.labels_of(store.folder, "topic", "clusters")
     detail = json.loads(row.label.detail or "")
-    assert detail["noise_share"] == round(summary.noise_share, 4) and detail["method"] == "k-means"
+    assert detail["noise_share"] == round(summary.noise_share, 4) and detail["method"] == method
     assert (detail["compared"], detail["topics"]) == (summary.compared, len(summary.topics))
 
 
 @pytest.mark.slow
-def test_the_same_seed_says_the_same_and_another_is_another_version(store: Store) -> None:
-    first = label_topics(store, seed=3)
+def test_the_same_seed_says_the_same_and_another_is_another_version(store: Store, method: str) -> None:
+    first = label_topics(store, seed=3, method=method)
     kept = numbers(store)
-    again = label_topics(store, seed=3)
+    again = label_topics(store, seed=3, method=method)
     assert numbers(store) == kept and structs.replace(again, file=first.file) == first
-    other = label_topics(store, seed=4)
+    other = label_topics(store, seed=4, method=method)
     assert other.version != first.version
     assert {
         json.loads(r.label.detail or "")["seed"] for r in sidecars.labels_of(store.folder, "topic", "clusters")
@@ -159,14 +173,14 @@ def test_the_same_seed_says_the_same_and_another_is_another_version(store: Store
 
 
 @pytest.mark.slow
-def test_where_there_is_nothing_to_find_the_seed_decides(tmp_path: Path) -> None:
+def test_where_there_is_nothing_to_find_the_seed_decides(tmp_path: Path, method: str) -> None:
     chance = random.Random(1)  # noqa: S311  (made-up prompts, no secret)
     words = [word for theme in THEMES for word in theme.split()]
     said = [(0, f"please could you {' '.join(chance.sample(words, 6))} and the rest of it") for _ in range(80)]
     store = store_of(tmp_path / "s", *sessions(said))
     found = []
     for seed in (1, 2):
-        label_topics(store, seed=seed)
+        label_topics(store, seed=seed, method=method)
         found.append(numbers(store))
     assert found[0] != found[1]
     assert all(-1 in of.values() for of in found), "much of it lies between topics"
@@ -190,6 +204,19 @@ def test_prompts_of_eval_runs_are_nobodys(tmp_path: Path) -> None:
     summary = label_topics(store)
     assert summary.prompts == 3 * (len(made) - 10), "they are not even left out"
     assert not {f"s{n:03}" for n in range(10)} & {session_id for session_id, _ in numbers(store)}
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_method_is_the_same_whatever_is_installed(
+    store: Store, monkeypatch: pytest.MonkeyPatch, installed: bool
+) -> None:
+    """What would say otherwise is never loaded; where it is asked for and missing, nothing else takes its place."""
+    if not installed:
+        monkeypatch.setitem(sys.modules, "umap", None)
+        with pytest.raises(LabelError, match="umap-learn is not installed") as caught:
+            label_topics(store, method="umap+hdbscan")
+        assert "umap-learn" in caught.value.hint and numbers(store) == {}
+    assert label_topics(store).method == "k-means"
 
 
 def test_the_prompts_in_the_middle_of_a_topic_are_shown(store: Store) -> None:
@@ -218,7 +245,7 @@ def test_without_numpy_it_says_what_to_install(store: Store, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(LabelError) as caught:
         label_topics(store)
-    assert "NumPy is not installed" in caught.value.message and "pip install" in caught.value.hint
+    assert "umap-learn" in caught.value.hint
 
 
 def test_an_embedder_with_a_model_is_asked_once(store: Store) -> None:
@@ -354,6 +381,8 @@ def test_the_verb_says_what_it_found(store: Store, server: Server, capsys: pytes
         ["topic", "--no-redact"],
         ["topic", "--names", "classifier"],
         ["topic", "--embedder", "nonsense"],
+        ["topic", "--method", "magic"],
+        ["sentiment", "--method", "k-means"],
         ["sentiment", "--by", "clusters"],
         ["sentiment", "--names", "openai:tiny"],
     ],

@@ -103,8 +103,8 @@ def run_label(options: argparse.Namespace) -> int:
 
 def _check_label(options: argparse.Namespace) -> None:
     """Refuse options of `labels label` that do not go together."""
-    if options.by == _CLUSTERS or options.names or options.embedder:
-        flags = f"--by {_CLUSTERS}, --names and --embedder"
+    if options.by == _CLUSTERS or options.names or options.embedder or options.method:
+        flags = f"--by {_CLUSTERS}, --names, --method and --embedder"
         raise UsageError(f"{flags} only work with the task {_TOPIC}.", f"Run labels label {_TOPIC} --by {_CLUSTERS}.")
     writes, reads = options.export_batch is not None, options.import_batch is not None
     others = {"--from": options.source, "--export-gold": options.gold, "--dry-run": options.dry_run}
@@ -334,6 +334,7 @@ def _find_topics(options: argparse.Namespace) -> int:
         Store(options.store),
         options.where,
         embedder=redacting(options.embedder) if options.redact else options.embedder,
+        method=options.method,
         seed=SEED if options.seed is None else options.seed,
         namer=namer,
         tell=tell,

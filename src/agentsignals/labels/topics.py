@@ -1,11 +1,12 @@
 """Topics of prompts: clusters of similar prompts, kept as labels of the task `topic` by `clusters`.
 
-Prompts become points (tf-idf, or an embedder's vectors), points become clusters (k-means), clusters get names (their
-telling words, and a model's on request).
+Prompts become points (tf-idf, or an embedder's vectors), points become clusters (k-means; UMAP and HDBSCAN on request),
+clusters get names (their telling words, and a model's on request).
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,9 +24,18 @@ from agentsignals.labels.prompting import Question, made
 from agentsignals.labels.tasks import Unfit, mark, read_as
 from agentsignals.labels.tasks import prompt as task_prompt
 from agentsignals.model import Absent, Label
-from agentsignals.questions.prompts import FEWEST, NAMING_WORDS, SMALLEST, Prompt, TopicPrompts, wanted_topics
+from agentsignals.model.registry import no_such
+from agentsignals.questions.prompts import Prompt, TopicPrompts
 from agentsignals.questions.sql import WHERE_EACH_LIES, place_by_session
-from agentsignals.stats.grouping import MISSING, NOISE, naming_words, point_groups, stable_groups, text_points
+from agentsignals.stats import grouping
+from agentsignals.stats.grouping import (
+    NOISE,
+    dense_groups,
+    naming_words,
+    point_groups,
+    stable_groups,
+    text_points,
+)
 from agentsignals.stats.intervals import SEED
 from agentsignals.store import Store, sidecars
 from agentsignals.store.query import rows
@@ -134,26 +144,45 @@ def _dicts(store: Store, asked: str) -> list[dict[str, object]]:
 
 # -- Clusters
 
-METHOD = "k-means"
+K_MEANS, DENSITY = "k-means", "umap+hdbscan"
+METHODS = (K_MEANS, DENSITY)
+"""Clustering methods; the first is the default, whatever is installed."""
 TFIDF = "tf-idf"
 """Embedder name where prompts are compared by the words they share."""
+SMALLEST = 8
+"""Prompts of a topic at least, for HDBSCAN."""
+SHARE = 150 / 19_400
+"""The smallest topic of SWE-chat in its prompts (design/attribution.md#topics-of-swe-chat): in a greater corpus a
+topic takes more."""
+SMALLEST_OF_KMEANS = 5
+"""As in the study of topics."""
+MOST = 40
+"""Topics that k-means is asked for at most."""
 
 
 class Clusters(Struct, frozen=True):
     """The topic of each prompt: 0 is the largest, -1 none."""
 
+    method: str
     embedder: str
     of: list[int]
     fit: list[float]
-    """Fit of each prompt to its topic: its silhouette."""
+    """Fit of each prompt to its topic: HDBSCAN's probability, or the silhouette of k-means."""
+    smallest: int | None
 
     @property
     def count(self) -> int:
         return max(self.of, default=NOISE) + 1
 
 
-def clustered(
-    store: Store, texts: Sequence[str], spec: str, seed: int, tell: Callable[[str], None] | None = None
+def clustered(  # noqa: PLR0913  (what is grouped, how, and who is told)
+    store: Store,
+    texts: Sequence[str],
+    spec: str,
+    seed: int,
+    tell: Callable[[str], None] | None = None,
+    *,
+    method: str = K_MEANS,
 ) -> Clusters | Absent:
     """The groups of these texts by the vectors of an embedder, kept in the store, or by the words they share. Texts
     without a word that another has are in no group. Absent where nothing can be grouped."""
@@ -171,13 +200,22 @@ def clustered(
     with_words = [n for n, point in enumerate(points) if any(point)]
     if not with_words:
         return Absent("not_computable", "no word in two texts")
-    groups = point_groups([points[n] for n in with_words], wanted_topics(len(with_words)), seed)
-    if isinstance(groups, Absent):
-        return groups
+    compared, smallest = [points[n] for n in with_words], None
+    if method == DENSITY:
+        smallest = max(SMALLEST, round(SHARE * len(compared)))
+        dense = dense_groups(compared, smallest, seed)
+        if isinstance(dense, Absent):
+            return dense
+        groups, fits = dense.of, dense.probability
+    else:
+        means = point_groups(compared, min(MOST, max(2, round(math.sqrt(len(compared) / 2)))), seed)
+        if isinstance(means, Absent):
+            return means
+        groups, fits = stable_groups(means.of, means.fit, SMALLEST_OF_KMEANS), means.fit
     of, fit = [NOISE] * len(texts), [0.0] * len(texts)
-    for n, group, near in zip(with_words, stable_groups(groups.of, groups.fit, SMALLEST), groups.fit, strict=True):
+    for n, group, near in zip(with_words, groups, fits, strict=True):
         of[n], fit[n] = group, near
-    return Clusters(embedder, of, fit)
+    return Clusters(method, embedder, of, fit, smallest)
 
 
 # -- Labels
@@ -185,7 +223,9 @@ def clustered(
 TASK, LABELLER = "topic", "clusters"
 VERSION = 4
 """Version of the method; raise it when the same prompts would get other topics."""
+FEWEST = 40
 NO_TOPIC = "no topic"
+_WORDS = 4
 
 
 class Topic(Struct, kw_only=True):
@@ -208,6 +248,8 @@ class Summary(Struct, kw_only=True):
     method: str
     embedder: str
     seed: int
+    smallest: int | None
+    """Prompts that the method needs for a group; None where it asks for a number of groups."""
     version: str
     prompts: int
     compared: int
@@ -227,14 +269,19 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
     where: str = "true",
     *,
     embedder: str | None = None,
+    method: str | None = None,
     seed: int = SEED,
     namer: Labeller | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Summary:
     """Groups the prompts of the sessions that meet an SQL condition over `sessions`, and replaces the store's labels of
     topics. `embedder`: another than the store's; one that counts words leaves it to tf-idf. Words, names and vectors
-    are made of prompts that were masked. LabelError without NumPy, and with too few prompts.
+    are made of prompts that were masked. `method`: one of `METHODS`, else k-means. LabelError without NumPy, without
+    umap-learn where it is asked for, and with too few prompts.
     """
+    method = method or K_MEANS
+    if method not in METHODS:
+        raise UsageError(*no_such("method", method, METHODS))
     if namer is not None and namer.model is None:
         raise UsageError(f"{namer.name} cannot name topics.", "Use --names openai:MODEL@URL.")
     n_prompts, kept = kept_prompts(store, where)
@@ -246,13 +293,10 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
             else "Analyze more sessions.",
         )
     spec = store.manifest.embedder if embedder is None else embedder
-    made = clustered(store, [prompt.text for prompt in kept.prompts], spec, seed, tell)
+    made = clustered(store, [prompt.text for prompt in kept.prompts], spec, seed, tell, method=method)
     if isinstance(made, Absent):
-        if made is MISSING:
-            raise LabelError(
-                "No topics were found: NumPy is not installed.", f"Install it: {install_command('topics')}"
-            )
-        raise LabelError(f"No topics were found: {made.detail}.", "Analyze more sessions.")
+        reason, advice = _MISSING.get(made.detail or "", (made.detail, "Analyze more sessions."))
+        raise LabelError(f"No topics were found: {reason}.", advice.format(install_command("topics")))
     prompts = kept.prompts
     members: list[list[Prompt]] = [[] for _ in range(made.count)]
     """By topic, those that fit best first."""
@@ -260,15 +304,16 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
         if made.of[n] != NOISE:
             members[made.of[n]].append(prompts[n])
     texts, places = [prompt.text for prompt in prompts], [prompt.place for prompt in prompts]
-    words = naming_words(texts, made.of, NAMING_WORDS, places)
+    words = naming_words(texts, made.of, _WORDS, places)
     noise = made.of.count(NOISE)
-    how = [VERSION, METHOD, made.embedder, seed]
+    how = [VERSION, made.method, made.embedder, seed, made.smallest]
     summary = Summary(
         task=TASK,
         labeller=LABELLER,
-        method=METHOD,
+        method=made.method,
         embedder=made.embedder,
         seed=seed,
+        smallest=made.smallest,
         version=mark(msgspec.json.encode(how).decode()),
         prompts=n_prompts,
         compared=len(prompts),
@@ -295,6 +340,15 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
     return summary
 
 
+_MISSING = {
+    grouping.MISSING.detail: ("NumPy is not installed", "Install it: {}"),
+    grouping.UMAP_MISSING.detail: (
+        "umap-learn is not installed",
+        f"Install it: {{}}. Or leave --method out: {K_MEANS} only needs NumPy.",
+    ),
+}
+
+
 def _examples(prompts: list[Prompt]) -> list[Example]:
     of_session: dict[str, Example] = {}
     for prompt in prompts:
@@ -309,7 +363,7 @@ def _rows(summary: Summary, prompts: list[Prompt], made: Clusters) -> list[Label
     """Return the topic of each prompt as a label to store."""
     created_at = now()
     rows = []
-    common = {"method": METHOD, "seed": summary.seed}
+    common = {"method": summary.method, "seed": summary.seed}
     counts = {
         "topics": len(summary.topics),
         "compared": summary.compared,

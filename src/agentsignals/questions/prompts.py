@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -16,10 +15,6 @@ from agentsignals.words.lexicon import prose
 
 SHORTEST, LONGEST = 30, 1500
 """Characters that a prompt must have after cleaning (SWE-chat; design/labels.md#topics)."""
-FEWEST, SMALLEST, MOST_TOPICS = 40, 5, 40
-"""Prompts that are grouped at all; prompts of a topic; topics."""
-NAMING_WORDS = 4
-"""Words that name a topic."""
 MOST, MOST_OF_PLACE = 4000, 400
 """Prompts that are drawn where there are more, and from one project: to clean one takes longer than to group it."""
 _ADDRESS = re.compile(r"https?://\S{1,2000}")
@@ -111,11 +106,6 @@ class TopicPrompts:
 def _by_chance(prompt: Prompt) -> bytes:
     """Order independent of time and project, and reproducible."""
     return hashlib.blake2b(prompt.text.encode(errors="replace"), digest_size=8).digest()
-
-
-def wanted_topics(n: int) -> int:
-    """Return how many topics are asked for among `n` prompts: the root of half of them."""
-    return min(MOST_TOPICS, max(2, round(math.sqrt(n / 2))))
 
 
 def plain_prompt(text: str) -> str:

@@ -1,4 +1,5 @@
-"""Clustering of texts and points: k-means in NumPy (extra `topics`). Seeded, so results are reproducible.
+"""Clustering of texts and points: k-means in NumPy, and UMAP with HDBSCAN (extra `topics`). Seeded, so results are
+reproducible.
 
 NumPy is loaded when something is clustered. scikit-learn's k-means would cost a CPU second to load.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -157,7 +159,57 @@ def _k_means(points: Sequence[Sequence[float]], sizes: Sequence[int], seed: int)
 
 
 def _by_size(labels: list[int]) -> list[int]:
-    """Relabel clusters by size: 0 is the largest, the earlier if equal."""
-    order = sorted(set(labels), key=lambda label: (-labels.count(label), labels.index(label)))
+    """Relabel clusters by size: 0 is the largest, the earlier if equal. Noise stays noise."""
+    order = sorted(set(labels) - {NOISE}, key=lambda label: (-labels.count(label), labels.index(label)))
     number = {label: n for n, label in enumerate(order)}
-    return [number[label] for label in labels]
+    return [number.get(label, NOISE) for label in labels]
+
+
+# -- density clusters --------------------------------------------------------------------------------------------------
+
+
+UMAP_DIMENSIONS = 5
+"""UMAP dimensions (design/labels.md#topics); SWE-chat's 20 make no published difference."""
+NEIGHBOURS = 15
+CORE = 5
+"""HDBSCAN's `min_samples`, as in SWE-chat (design/attribution.md#topics-of-swe-chat)."""
+UMAP_MISSING = Absent("backend_disabled", "umap")
+
+
+class DensityGroups(Struct, frozen=True):
+    """Density cluster of each point: 0 is the largest, -1 is noise."""
+
+    of: list[int]
+    probability: list[float]
+
+
+def dense_groups(points: Sequence[Sequence[float]], smallest: int, seed: int) -> DensityGroups | Absent:
+    """Cluster points by UMAP and HDBSCAN (McInnes et al. 2018; Campello et al. 2013), at least `smallest` points a
+    cluster.
+
+    Reproducible on the same machine. Absent without umap-learn, and with too few points for two clusters. HDBSCAN in
+    the dimensions of the embedding calls four of five prompts noise, and finds next to nothing after a linear
+    projection, so nothing is clustered without UMAP (design/labels.md#topics).
+    """
+    if len(points) < max(2 * smallest, NEIGHBOURS + 1):
+        return Absent("not_computable", f"{len(points)} are too few")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it tells that tensorflow is not there, which nobody asked for
+            import umap  # noqa: PLC0415  (compiles itself on first use: ten CPU seconds)
+    except ImportError:
+        return UMAP_MISSING
+    from sklearn.cluster import HDBSCAN  # noqa: PLC0415  (a CPU second to load)
+
+    with warnings.catch_warnings():  # on scattered points, equal points and threads: all of it expected here
+        warnings.simplefilter("ignore")
+        placed = umap.UMAP(
+            n_components=UMAP_DIMENSIONS,
+            n_neighbors=NEIGHBOURS,
+            min_dist=0.0,
+            metric="cosine",
+            random_state=seed,
+            n_jobs=1,
+        ).fit_transform(list(map(list, points)))
+        clusters = HDBSCAN(min_cluster_size=smallest, min_samples=CORE, copy=True).fit(placed)
+    return DensityGroups(_by_size(clusters.labels_.tolist()), clusters.probabilities_.tolist())

@@ -59,15 +59,7 @@ from agentsignals.questions.label_shares import (
     rules_recall_text,
     validation_of,
 )
-from agentsignals.questions.prompts import (
-    FEWEST,
-    MOST,
-    MOST_OF_PLACE,
-    NAMING_WORDS,
-    SMALLEST,
-    TopicPrompts,
-    wanted_topics,
-)
+from agentsignals.questions.prompts import MOST, MOST_OF_PLACE, TopicPrompts
 from agentsignals.questions.question import (
     Chart,
     Inputs,
@@ -365,7 +357,9 @@ INTENTS_STUDY = Study(**declared("study", "intents"), function=intents_study)
 
 # -- Topics of prompts (SWE-chat)
 
-_EXAMPLES, _EXAMPLE_CHARS = 3, 160
+FEWEST, SMALLEST, MOST_TOPICS = 40, 5, 40
+"""Prompts that are grouped at all; prompts of a topic; topics."""
+_NAMING, _EXAMPLES, _EXAMPLE_CHARS = 4, 3, 160
 
 _UNLISTED = NoSessions("Excluded prompts are counted by reason only.")
 
@@ -376,7 +370,7 @@ def topics(inputs: Inputs) -> Outcome:
     n = len(prompts)
     if n < FEWEST:
         return Outcome(limits=[f"{n:,} prompts have enough words for a topic; at least {FEWEST} are needed."])
-    wanted = wanted_topics(n)
+    wanted = min(MOST_TOPICS, max(2, round(math.sqrt(n / 2))))
     texts, ids = [prompt.text for prompt in prompts], [prompt.row["session_id"] for prompt in prompts]
     groups = text_groups(texts, wanted)
     if isinstance(groups, Absent):
@@ -384,7 +378,7 @@ def topics(inputs: Inputs) -> Outcome:
     of = stable_groups(groups.of, groups.fit, SMALLEST)
     if max(of) < 0:
         return Outcome(limits=["No topic has five prompts."])
-    telling = naming_words(texts, of, NAMING_WORDS, [prompt.place for prompt in prompts])
+    telling = naming_words(texts, of, _NAMING, [prompt.place for prompt in prompts])
     names = {topic: ", ".join(words) or "no common word" for topic, words in enumerate(telling)}
     rows: list[list[Any]] = []
     behind = []
