@@ -633,7 +633,8 @@ def make_plan(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
     are read again without them. `broken`: damaged shards; their files on this machine are read again, also when no
     source named here holds them. `jobs`: number of workers, which get about equal work.
     """
-    plan = Plan()
+    plan, unchanged = Plan(), 0
+    seen = plan.seen
     # Groups to read again although their files are unchanged: to remove a session, or to restore it.
     again = {e.group for e in manifest.sessions.known(exclude).values()} if exclude else set()
     if broken:
@@ -655,22 +656,25 @@ def make_plan(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
             plan.excluded_sources += 1
             continue
         for listed in open_source(spec):
-            plan.seen.append(listed.uri)
-            if isinstance(listed, Unreadable):
-                file = RawFile(uri=listed.uri, source="local", spec=listed.spec, bytes=0, stamp=None)
-                keys = (f"file:{listed.uri}",)
-                unreadable = RecognisedArtifact(
-                    file=file, format=None, keys=keys, reason=listed.reason, detail=listed.detail
-                )
-                _take(unreadable, manifest, plan, members)
-            elif _unchanged(listed, stamps.get(listed.uri), force, same_code, again):
-                plan.unchanged += 1
-            elif listed.uri not in looked_at:
-                changed[listed.uri] = listed
-                if len(changed) >= _AT_ONCE:
-                    take_changed()
-            if not len(plan.seen) % _SEEN_A_TICK:
-                tick(len(plan.seen))
+            uri = listed.uri
+            seen.append(uri)
+            if not len(seen) % _SEEN_A_TICK:
+                tick(len(seen))
+            if isinstance(listed, RawFile):
+                if (stamp := stamps.get(uri)) and _unchanged(listed, stamp, force, same_code, again):
+                    unchanged += 1
+                elif uri not in looked_at:
+                    changed[uri] = listed
+                    if len(changed) >= _AT_ONCE:
+                        take_changed()
+                continue
+            file = RawFile(uri=uri, source="local", spec=listed.spec, bytes=0, stamp=None)
+            keys = (f"file:{uri}",)
+            unreadable = RecognisedArtifact(
+                file=file, format=None, keys=keys, reason=listed.reason, detail=listed.detail
+            )
+            _take(unreadable, manifest, plan, members)
+    plan.unchanged = unchanged
     if broken:
         changed |= {f.uri: f for f in _held_by(broken, manifest, set(plan.seen))}
     take_changed()
@@ -744,19 +748,17 @@ def worker_count(planned: list[list[FileGroup]], jobs: int) -> int:
     return 0 if is_small and min(jobs, len(planned)) <= 1 else jobs
 
 
-def _unchanged(file: RawFile, entry: FileStamp | None, force: str | None, same_code: bool, again: set[str]) -> bool:
+def _unchanged(file: RawFile, stamp: FileStamp, force: str | None, same_code: bool, again: set[str]) -> bool:
     """True where a file is as it was read. The size of an item in a container is a guess; its key or stamp counts."""
     if (
-        entry is None
-        or entry.group in again
-        or (entry.bytes != file.bytes and not file.container)
-        or entry.stamp != file.stamp
-        or entry.key != file.key
+        stamp.stamp != file.stamp
+        or (stamp.bytes != file.bytes and not file.container)
+        or stamp.key != file.key
+        or stamp.group in again
+        or (force is not None and stamp.kind[1] != force)
     ):
         return False
-    if force is not None and entry.format != force:
-        return False
-    return same_code or entry.parser == parser_version(entry.format)
+    return same_code or stamp.parser == parser_version(stamp.kind[1])
 
 
 def _held_by(broken: frozenset[str], manifest: Manifest, seen: set[str]) -> Iterator[RawFile]:

@@ -18,8 +18,9 @@ import stat
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, KeysView, MutableMapping, ValuesView
+from collections.abc import Callable, Iterable, Iterator, KeysView, MutableMapping, Set, ValuesView
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -129,18 +130,19 @@ class ShardEntry(Struct, kw_only=True):
 
 
 class FileStamp(NamedTuple):
-    """State of a file at its last reading. A difference in any field means that the file is read again."""
+    """What a run asks of each file: its state at its last reading, where a difference means that it is read again, and
+    what it was found to be."""
 
     bytes: int
     stamp: int | None
     key: str
-    format: str | None
-    parser: int
     group: str
-    is_trace: int
-    """1 for a file that has a row in `artifacts`."""
+    parser: int
+    error: str
     is_local: int
     """1 for a file of this machine."""
+    kind: tuple[int, str | None, str, str]
+    """1 for a file that has a row in `artifacts`, format, specification, and more as JSON: one tuple for many files."""
 
 
 class FileKind(Struct, kw_only=True):
@@ -216,6 +218,11 @@ _FIGURES = ", ".join(FIGURES)
 _AMONG = "(SELECT value FROM json_each(:values))"
 _SESSION_COLUMNS = f"session_id, shard, file_group, context, {_FIGURES}"
 _FILE_COLUMNS = "uri, shard, file_group, source, spec, bytes, stamp, key, format, parser, head, error, keys, more"
+_STAMP_COLUMNS = """
+    uri, bytes, stamp, key, file_group, parser, error, source = 'local', shard != '', format, spec, more
+"""
+_OF_KIND = 8
+"""The first of these columns that is of the kind."""
 _PLAIN_FIELDS = ("source", "spec", "bytes", "stamp", "key", "format", "parser", "head", "error")
 _MORE_FIELDS = _MoreOfFile.__struct_fields__
 _TABLES = f"""
@@ -390,9 +397,11 @@ class Condition(NamedTuple):
 
     sql: str
     values: dict[str, str]
+    uris: Set[str] | None
+    """The files for which it holds; None for all."""
 
 
-EVERY_FILE = Condition("true", {})
+EVERY_FILE = Condition("true", {}, None)
 
 
 def among_files(uris: set[str], all_files: Iterable[str]) -> Condition:
@@ -401,7 +410,7 @@ def among_files(uris: set[str], all_files: Iterable[str]) -> Condition:
     if not others:
         return EVERY_FILE
     few, word = (others, "NOT IN") if len(others) < len(uris) else (uris, "IN")
-    return Condition(f"uri {word} {_AMONG}", {"values": _json(few)})
+    return Condition(f"uri {word} {_AMONG}", {"values": _json(few)}, uris)
 
 
 class Manifest:
@@ -440,15 +449,21 @@ class Manifest:
         self._seen: tuple[int, int] | None = None
         self._stamps: tuple[int, dict[str, FileStamp]] | None = None
         self._contexts: tuple[int, dict[str, int]] | None = None
+        self._kinds: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def select(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return rows of the committed index as it was when it was opened; `:generation` is bound. StoreError where
         it was replaced since, or is damaged."""
+        return self._selected(list, sql, values)
+
+    def _selected(self, made: Callable[[Iterable[tuple[Any, ...]]], T], sql: str, values: dict[str, Any]) -> T:
+        """Return what is `made` of the rows, which need not all be in memory."""
+        bound = {"generation": self.generation, **values}
         if self.folder is None:
             with self._lock:
-                return self._in_memory().execute(sql, {"generation": self.generation, **values}).fetchall()
+                return made(self._in_memory().execute(sql, bound))
         try:
             with _opened(self.folder / INDEX_FILE) as database:
                 database.execute("BEGIN")
@@ -457,9 +472,9 @@ class Manifest:
                     raise StoreError(
                         f"Another run replaced the store {self.folder} while it was open.", "Open it again."
                     )
-                return database.execute(sql, {"generation": self.generation, **values}).fetchall()
+                return made(database.execute(sql, bound))
         except UnicodeEncodeError:  # half of a surrogate pair, which no text of the index has
-            return []
+            return made(())
         except sqlite3.Error as problem:
             raise _cannot_read(self.folder, problem) from problem
 
@@ -507,12 +522,18 @@ class Manifest:
         return dict(self._live("shard, count(*)", "sessions", "true GROUP BY 1"))
 
     def stamps(self) -> dict[str, FileStamp]:
-        """Return what tells of each file whether it changed."""
-        if self._stamps is not None and self._stamps[0] == self.generation:
-            return self._stamps[1]
-        columns = "uri, bytes, stamp, key, format, parser, file_group, shard != '', source = 'local'"
-        stamps = {row[0]: FileStamp._make(row[1:]) for row in self._live(columns, "files")}
-        self._stamps = self.generation, stamps
+        """Return what a run asks of each file."""
+        if self._stamps is None or self._stamps[0] != self.generation or self.files.changed:
+            self._check_committed()
+            sql = f"SELECT {_STAMP_COLUMNS} FROM files WHERE {_LIVE}"
+            self._stamps = self.generation, self._selected(partial(self._with_stamps, {}), sql, {})
+        return self._stamps[1]
+
+    def _with_stamps(self, stamps: dict[str, FileStamp], rows: Iterable[tuple[Any, ...]]) -> dict[str, FileStamp]:
+        made = partial(tuple.__new__, FileStamp)  # thrice as fast as its own constructor
+        for row in rows:
+            kind = row[_OF_KIND:]
+            stamps[row[0]] = made((*row[1:_OF_KIND], self._kinds.setdefault(kind, kind)))
         return stamps
 
     def marks(self) -> set[int]:
@@ -521,18 +542,28 @@ class Manifest:
         traces = self._live(f"CAST(uri AS BLOB), {state}", "files", "shard != ''")
         return {crc32(uri) << 32 | crc32(read) for uri, read in traces}
 
+    def _stamps_among(self, among: Condition) -> Iterable[tuple[str, FileStamp]]:
+        stamps = self.stamps()
+        return stamps.items() if among.uris is None else [(uri, stamps[uri]) for uri in among.uris if uri in stamps]
+
     def local_files(self) -> set[str]:
         """Return the files of this machine that traces were read from."""
-        if self._stamps is not None and self._stamps[0] == self.generation:
-            return {uri for uri, stamp in self._stamps[1].items() if stamp.is_trace and stamp.is_local}
+        if self._stamps is not None:
+            return {uri for uri, stamp in self.stamps().items() if stamp.kind[0] and stamp.is_local}
         return {uri for (uri,) in self._live("uri", "files", "shard != '' AND source = 'local'")}
 
     def kinds(self, among: Condition = EVERY_FILE) -> list[FileKind]:
         """Return the kinds of all files or of those `among`."""
-        columns = "count(*), sum(bytes), min(uri), shard != '', format, spec, more"
+        found: dict[tuple[int, str | None, str, str], list[Any]] = {}
+        for uri, stamp in self._stamps_among(among):
+            if (one := found.get(stamp.kind)) is None:
+                found[stamp.kind] = [1, stamp.bytes, uri]
+                continue
+            one[0] += 1
+            one[1] += stamp.bytes
+            one[2] = min(one[2], uri)
         kinds: list[FileKind] = []
-        rows = self._live(columns, "files", f"{among.sql} GROUP BY 4, 5, 6, 7 ORDER BY 3", **among.values)
-        for n, size, example, is_trace, name, spec, more in rows:
+        for (is_trace, name, spec, more), (n, size, example) in sorted(found.items(), key=lambda kind: kind[1][2]):
             rest = msgspec.json.decode(more, type=_MoreOfFile)
             told = {key: getattr(rest, key) for key in ("skipped", "note", "version", "unknown_fields")}
             same = {"is_trace": bool(is_trace), "format": name, "spec": spec, **told}
@@ -541,15 +572,13 @@ class Manifest:
 
     def file_errors(self, among: Condition = EVERY_FILE) -> list[tuple[str, str]]:
         """Return the traces of which our own errors cost something, each with its error."""
-        return self._live("uri, error", "files", f"error != '' AND shard != '' AND {among.sql}", **among.values)
+        return [(uri, stamp.error) for uri, stamp in self._stamps_among(among) if stamp.error and stamp.kind[0]]
 
     def repeated(self, among: Condition = EVERY_FILE) -> int:
         """Return the number of files with the content of another, as sources tell, without those that reading tells."""
-        where = f"""
-            stamp IS NULL AND key != '' AND shard != '' AND json_extract(more, '$.skipped.repeated_file') IS NULL
-            AND {among.sql}
-        """
-        return int(self._live("count(key) - count(DISTINCT key)", "files", where, **among.values)[0][0])
+        named = [stamp for _, stamp in self._stamps_among(among) if stamp.stamp is None and stamp.key and stamp.kind[0]]
+        keys = [s.key for s in named if "repeated_file" not in msgspec.json.decode(s.kind[3], type=_MoreOfFile).skipped]
+        return len(keys) - len(set(keys))
 
     def totals(self, among: Condition = EVERY_FILE) -> dict[str, float]:
         """Return sums over the sessions that were read from these files (`TOTALS`)."""
@@ -580,7 +609,7 @@ class Manifest:
 
     def parsers(self) -> set[tuple[str | None, int]]:
         """Return the formats of the files, each with the versions of the parsers that read them."""
-        return set(self._live("DISTINCT format, parser", "files"))
+        return {(stamp.kind[1], stamp.parser) for stamp in self.stamps().values()}
 
     def files_with_keys(self, keys: Iterable[str]) -> dict[str, list[str]]:
         """Return the files that have each of these keys. Those of a session have its key."""
@@ -617,11 +646,14 @@ class Manifest:
 
     def committed(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         """Rows of the index, with the changes that wait."""
+        self._check_committed()
+        return self.select(sql, **values)
+
+    def _check_committed(self) -> None:
         if self.folder is None and (self.sessions.changed or self.files.changed):
             self.commit()
         if self.sessions.changed or self.files.changed:
             raise RuntimeError("the index is asked before its changes are committed")
-        return self.select(sql, **values)
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -686,14 +718,15 @@ class Manifest:
             del self._written[name]
         self._touched = set()
         if self._stamps is not None:  # brought up to date: it is asked for again at the end of a run
-            stamps = self._stamps[1]
+            stamps, rows = self._stamps[1], []
             for uri, entry in self.files.changed.items():
-                if entry is None:
-                    stamps.pop(uri, None)
-                else:
-                    plain = (entry.bytes, entry.stamp, entry.key, entry.format, entry.parser, entry.group)
-                    stamps[uri] = FileStamp(*plain, int(entry.shard != ""), int(entry.source == "local"))
-            self._stamps = state.generation, stamps
+                stamps.pop(uri, None)
+                if entry is not None:
+                    _, shard, group, source, spec, *plain, error, _, more = _row_of_file(uri, entry)
+                    size, stamp, key, name, parser, _ = plain
+                    is_local, is_trace = int(source == "local"), int(shard != "")
+                    rows.append((uri, size, stamp, key, group, parser, error, is_local, is_trace, name, spec, more))
+            self._stamps = state.generation, self._with_stamps(stamps, rows)
         for table in (self.sessions, self.files):
             table.changed, table._few = {}, {}
 
