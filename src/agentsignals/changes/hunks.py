@@ -7,7 +7,6 @@ one file ten thousand times).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import groupby
@@ -18,8 +17,9 @@ import msgspec
 from msgspec import Struct, field, structs
 
 from agentsignals.model import Edit, Roles, decode_roles
+from agentsignals.model.lazy import deferred_pattern
 
-_AT = re.compile(r" -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_AT = deferred_pattern(r" -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 REWRITTEN = 0.8
 """Share of a file's lines. If more change at once, all its regions close (design/signals.md#regions)."""
@@ -213,8 +213,8 @@ def _texts(arguments: dict[str, Any], roles: Roles) -> Iterator[EditText]:
         yield EditText(kind="part", new=part)
 
 
-_MARKS = re.compile(r"(?:[-<]{5,9} (SEARCH)>?|(={5,9})|[+>]{5,9} (REPLACE)>?)[ \t]*")
-_PLACE = re.compile(r":(?:start|end)_line:|-{5,9}\Z")
+_MARKS = deferred_pattern(r"(?:[-<]{5,9} (SEARCH)>?|(={5,9})|[+>]{5,9} (REPLACE)>?)[ \t]*")
+_PLACE = deferred_pattern(r":(?:start|end)_line:|-{5,9}\Z")
 
 
 def _searched(patch: str) -> Iterator[EditText]:
@@ -252,10 +252,10 @@ def _first(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:
 TRIVIAL_CHARS = 3
 """Lines up to this length (brackets, `end`) change without meaning (design/signals.md#regions)."""
 
-_FILE = re.compile(r"\n(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(.*)")
-_CHANGED = re.compile(r"\n[+-](?!--|\+\+)(.*)")
-_REMOVED = re.compile(r"\n-(?!--)(.*)")
-_ADDED = re.compile(r"\n\+(?!\+\+)(.*)")
+_FILE = deferred_pattern(r"\n(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(.*)")
+_CHANGED = deferred_pattern(r"\n[+-](?!--|\+\+)(.*)")
+_REMOVED = deferred_pattern(r"\n-(?!--)(.*)")
+_ADDED = deferred_pattern(r"\n\+(?!\+\+)(.*)")
 
 
 class Changed(NamedTuple):

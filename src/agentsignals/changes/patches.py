@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-import re
 from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
 
 from agentsignals.model import Absent, Attempt, PatchedFile, Verification, patched_paths
+from agentsignals.model.lazy import deferred_pattern
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
-_GIT = re.compile(r'diff --git (?:"?a/(.*?)"?) (?:"?b/(.*?)"?)$')
-_DEFINITION = re.compile(
+_HUNK = deferred_pattern(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
+_GIT = deferred_pattern(r'diff --git (?:"?a/(.*?)"?) (?:"?b/(.*?)"?)$')
+_DEFINITION = deferred_pattern(
     r"([ \t]*)"
     r"(?:(?:export|default|pub(?:\([^)]*\))?|public|private|protected|static|async|unsafe|override|const)[ \t]+)*"
     r"(?:(?P<container>class|interface|struct|impl|trait|module|enum)|def|func|function\*?|fn)[ \t]+"
@@ -277,7 +277,7 @@ def patch_presence(attempt: Attempt, touched: list[str] | Absent | None) -> tupl
 # -- localization: how near a patch came to the gold patch (design/failures.md#localisation)
 
 Level = Literal["line", "function", "file", "elsewhere"]
-_TEST = re.compile(
+_TEST = deferred_pattern(
     r"(?:^|/)(?:tests?|testing|specs?|__tests__|conftest\.py)(?:/|$)|(?:^|/)test_|_test\.\w+$|\.(?:test|spec)\.\w+$"
 )
 _PROSE = (".md", ".rst", ".txt", ".adoc")

@@ -18,13 +18,13 @@ from agentsignals.cli.output import Bar, Reading, figure, json_text, named_in, p
 from agentsignals.errors import NothingFound
 from agentsignals.formats import homes
 from agentsignals.questions.question import AT_LEAST, times
-from agentsignals.questions.ranking import Findings, decode_findings
 from agentsignals.store import Store, resolve_folder, sidecars
 from agentsignals.store.index import INDEX_FILE, main_context
 
 if TYPE_CHECKING:
     from agentsignals.ingest.pipeline import Summary
     from agentsignals.ingest.plan import UnknownFields
+    from agentsignals.questions.ranking import Findings
     from agentsignals.questions.ranking import Summary as StoreSummary
 
 _UNREAD_LINES = 6
@@ -341,6 +341,8 @@ def run_start(options: argparse.Namespace) -> int:
 def findings_of(store: Store, context: str | None = None, jobs: int | None = None) -> Findings:
     """Return the findings of a context, the main one if none is named. Where they are cached, or a few files changed
     since, nothing that computes is loaded. `jobs`: with more than one, a background process computes half."""
+    from agentsignals.questions.ranking import decode_findings
+
     context = context or main_context(store.contexts())
     made = decode_findings(sidecars.read_cache(store, context))
     if made is not None:

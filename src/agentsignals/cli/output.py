@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 import msgspec
 
 from agentsignals import on_demand
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.words.text import inert, visible_in_json
 
 if TYPE_CHECKING:
@@ -245,7 +246,7 @@ _HANGS = re.compile(r" *(?:\d+\. |[-•*] |[\w,'-][\w ,'-]{0,14}?  +)?")
 
 _TYPED = re.compile(r"( *(?:next: *|\$ )?)agentsignals [^`]*(?<!\w[.:])")
 """A line that is a command, and no sentence."""
-_ARGUMENT = re.compile(r"(?:'[^']*'|\"[^\"]*\"|\S)+")
+_ARGUMENT = deferred_pattern(r"(?:'[^']*'|\"[^\"]*\"|\S)+")
 
 
 def wrapped(line: str, room: int | None = None) -> list[str]:
@@ -293,7 +294,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-_COMMAND = re.compile(r"`agentsignals [^`]+(?=`)|(?:^ *|: )agentsignals [^`]+$", re.MULTILINE)
+_COMMAND = deferred_pattern(r"`agentsignals [^`]+(?=`)|(?:^ *|: )agentsignals [^`]+$", re.MULTILINE)
 
 
 def named_in(text: str, named: str) -> str:
@@ -341,9 +342,9 @@ def cell(value: Any, most: int = MAX_CELL) -> str:
 
 _DATE = r"\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?"
 _FIGURE = r"(?:>= |≥ |~ ?)?[-+]?\$?\d[\d,]*(?:\.\d+)?(?: ?(?:%|s|min|h|d|[kMG]B?|B|points))?"
-_NUMBER = re.compile(rf"–|{_FIGURE}")
+_NUMBER = deferred_pattern(rf"–|{_FIGURE}")
 """A cell that is set to the right."""
-_UNBROKEN = re.compile(rf"{_DATE}|{_FIGURE}(?: to {_FIGURE}|,? \({_FIGURE}(?: to {_FIGURE})?\))?")
+_UNBROKEN = deferred_pattern(rf"{_DATE}|{_FIGURE}(?: to {_FIGURE}|,? \({_FIGURE}(?: to {_FIGURE})?\))?")
 """A date, an interval, or a figure with its interval."""
 
 

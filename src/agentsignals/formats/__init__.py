@@ -28,6 +28,7 @@ from agentsignals.formats.records import HEAD_BYTES, UNREADABLE, Head, decoded
 from agentsignals.formats.records import MAX_DOCUMENT_BYTES as MAX_DOCUMENT_BYTES
 from agentsignals.formats.records import skip as skip
 from agentsignals.model import Artifact, Attempt, Checkpoint, Session, Statement, columnar
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.model.registry import Registry, UnitPlace, no_such
 
 Kind = Literal["run", "real", "fixture", "package", "documents"]
@@ -519,7 +520,7 @@ class Marks(NamedTuple):
 
 _LITERAL = r"""(?:b"[^"\\]*"|b'[^'\\]*')"""
 _VERSION, _OF_JSON = re.compile(r"\bversion=(\d+)[,)]"), re.compile(r"\bof_json=(\w+)[,)]")
-_MARKS = re.compile(rf"\bmarks=\(((?:\s*{_LITERAL},?)*)\s*\)")
+_MARKS = deferred_pattern(rf"\bmarks=\(((?:\s*{_LITERAL},?)*)\s*\)")
 
 
 @cache
@@ -658,7 +659,7 @@ def unread_homes() -> dict[str, tuple[str, ...]]:
 
 
 MOST_KEYS = 6
-_KEY = re.compile(r"[A-Za-z_$][A-Za-z_-]{0,23}\Z")
+_KEY = deferred_pattern(r"[A-Za-z_$][A-Za-z_-]{0,23}\Z")
 """Names of fields that may be shown: no id, path, address or word of a person."""
 
 
@@ -758,7 +759,7 @@ DOCUMENT_BYTES = 16 * 1024
 """A longer document is checked at random by its digest: the longer, the less often."""
 MOST_FIELDS, MOST_DEPTH, MOST_ITEMS, LONGEST_CHARS = 8, 8, 4, 100
 """Limits: names kept of a file, depth, items of a list, characters of a name."""
-IS_FIELD = re.compile(r"(?!.*[0-9]{4})[A-Za-z_$][A-Za-z0-9_$-]{0,39}\Z")
+IS_FIELD = deferred_pattern(r"(?!.*[0-9]{4})[A-Za-z_$][A-Za-z0-9_$-]{0,39}\Z")
 """Names of fields. Other keys are data (paths, ids, words)."""
 _LEFT_OUT, NOT_READ = "*", "~"
 

@@ -54,18 +54,19 @@ from agentsignals.model import (
     columnar,
     encode_roles,
 )
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.shell import Command, writes_of
 from agentsignals.shell.commands import answer_paths, outside_sources
 from agentsignals.shell.tokens import WHOLE_TREE as SHELL_TREE
 from agentsignals.shell.tokens import Write
 from agentsignals.words.text import count_tokens
 
-_WORKTREE = re.compile(r"^(?:\.worktrees|\.claude/worktrees|worktrees|\.git/worktrees)/[^/]+/")
+_WORKTREE = deferred_pattern(r"^(?:\.worktrees|\.claude/worktrees|worktrees|\.git/worktrees)/[^/]+/")
 _ABSOLUTE = re.compile(r"[/\\~]|[A-Za-z]:[\\/]")
-_BESIDE = re.compile(r"(?:__|[.-])worktrees/[^/]+/")
+_BESIDE = deferred_pattern(r"(?:__|[.-])worktrees/[^/]+/")
 """Worktree managers put checkouts of `<root>` into `<root>__worktrees/<name>/` or `<root>.worktrees/<name>/`."""
-_DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
-_NO_REPOSITORY = re.compile(
+_DRIVE = deferred_pattern(r"^[A-Za-z]:[\\/]")
+_NO_REPOSITORY = deferred_pattern(
     r"(?:/private)?/(?:tmp|var/folders)(?:/|$)|(?:(?:[A-Za-z]:)?/(?:Users|home)/[^/]+|/root|/)$"
 )
 """Scratch and home folders. Visiting one does not make it a root that paths are relative to."""
@@ -81,7 +82,7 @@ def path_of_uri(text: str | None) -> str | None:
     return path[1:] if path[:1] == "/" and path[2:3] == ":" else path
 
 
-_REMOTE = re.compile(r"(?:://[^/]+/|@[^/:]+[:/])(?:.*/)?([^/]+)/([^/]+?)(?:\.git)?/?$")
+_REMOTE = deferred_pattern(r"(?:://[^/]+/|@[^/:]+[:/])(?:.*/)?([^/]+)/([^/]+?)(?:\.git)?/?$")
 
 
 def repo_name(url: str | None) -> str | None:
@@ -686,7 +687,7 @@ class _Run(Struct, gc=False):
 
 # -- changes of files read from the arguments of edit tools, for logs without a diff: sizes, and whole new contents
 
-_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_FILE = deferred_pattern(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
 
 def record_arguments(builder: SessionBuilder, call: ToolCall, existed: bool | None = None) -> None:

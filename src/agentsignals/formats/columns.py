@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from agentsignals.formats.records import CUT, Head
 from agentsignals.formats.text_calls import python_in
+from agentsignals.model.lazy import deferred_pattern
 
 _NAMED_TASK = ("instance_id", "task_id", "problem_id", "task_name")
 _TASK = (*_NAMED_TASK, "task", "problem")
@@ -71,7 +72,7 @@ _NO = frozenset(
 _NOT_JUDGED = frozenset(("", "none", "null", "nan", "na", "n/a", "error", "timeout", "skipped", "not_judged"))
 LONGEST_NAME = 300
 """Characters of a task's name: what is longer is its text."""
-_APART = re.compile(r"[\s.@/-]+")
+_APART = deferred_pattern(r"[\s.@/-]+")
 
 
 class Columns(Struct, frozen=True, kw_only=True):

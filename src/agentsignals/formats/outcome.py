@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from agentsignals.formats.profile import Profile
 from agentsignals.model import CallOutcome, CallStatus, ShellKind, ToolCall, ToolClass
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.shell.commands import found_nothing, grep_decides_exit, search_mode, without_zero_counts
 
-_TOKEN = re.compile(
+_TOKEN = deferred_pattern(
     r"[\w '\"-]+(?![*+?{])|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]"
     r"|\(\?:|\(\?[=!]|\(\?<[=!]|[()|.^$]|(?:[*+?]|\{\d*,?\d*\})[?+]?|.",
     re.DOTALL,
@@ -143,9 +144,9 @@ def error_words() -> ErrorWords:
     return ErrorWords(failed, tuple(held["failed_tests_say"]), fails, unloaded, tool, command, network)
 
 
-_PLACE = re.compile(r"\w:\d+\b|\(\d+,\d+\)")
+_PLACE = deferred_pattern(r"\w:\d+\b|\(\d+,\d+\)")
 _BY_PROGRAM = ("test_failed", "lint_failed", "compile_error")
-_SHELL_SAYS = re.compile(
+_SHELL_SAYS = deferred_pattern(
     r"^(?:\(eval\)|(?:/\S+/)?[a-z]*sh):[^\n]*(?:no such file or directory|not found)", re.MULTILINE
 )
 """The shell itself found no folder or program, so that what was to be run never ran; in lower case."""
@@ -215,7 +216,7 @@ def _class_of(text: str, classes: Classes) -> str | None:
 
 # -- status and outcome (design/formats.md#how-a-call-ended), exit codes (design/signals.md#tool-classes)
 
-EXIT_CODE = re.compile(
+EXIT_CODE = deferred_pattern(
     r"\A(?:Error: )?Exit code:? (-?\d+)\b|^Process exited with code (-?\d+)\b|completed with exit code (-?\d+)>"
     r"|^(?:Command exited with code|exit status:?|Exit Code:|(?:Error: )?Command failed \(exit code:) (-?\d+)\b",
     re.MULTILINE,

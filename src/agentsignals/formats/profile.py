@@ -15,6 +15,7 @@ from msgspec.structs import astuple
 
 from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import CallStatus, Convention, EventKind, Roles, ShellKind, ToolClass, ToolPurpose
+from agentsignals.model.lazy import deferred_pattern
 
 if TYPE_CHECKING:
     from agentsignals.shell import Command
@@ -193,7 +194,7 @@ def _first_text(values: dict[str, object], names: tuple[str, ...]) -> str | None
     return None
 
 
-_SPACE = re.compile(r"\s*")
+_SPACE = deferred_pattern(r"\s*")
 
 
 def tagged(text: str, tag: str) -> str | None:
@@ -313,8 +314,8 @@ class Profile(Struct, frozen=True, kw_only=True, dict=True):
         return [(re.compile(pattern).match, kind) for pattern, kind in self.machine_like]
 
 
-_TAG = re.compile(r"<([a-z][\w-]*)(?:\s[^<>]*)?>")
-_WORDS = re.compile(r"[ \t]+[^\W\d_]")
+_TAG = deferred_pattern(r"<([a-z][\w-]*)(?:\s[^<>]*)?>")
+_WORDS = deferred_pattern(r"[ \t]+[^\W\d_]")
 
 # -- texts of programs by their kind, for every agent
 
@@ -341,10 +342,10 @@ _OF_PROGRAMS = frozenset(
         "prompt-submit-hook",
     )
 )
-_BLOCK = re.compile(r"<([a-z][a-z0-9]*(?:[_-][a-z0-9]+)+)(?:\s[^<>]*)?>")
-_NOTE = re.compile(r"(?:IMPORTANT|NOTE): |Read the output file\b|This (?:message )?(?:came from|was sent by) an")
+_BLOCK = deferred_pattern(r"<([a-z][a-z0-9]*(?:[_-][a-z0-9]+)+)(?:\s[^<>]*)?>")
+_NOTE = deferred_pattern(r"(?:IMPORTANT|NOTE): |Read the output file\b|This (?:message )?(?:came from|was sent by) an")
 """A note to the model below a notice."""
-_ANNOUNCED = re.compile(
+_ANNOUNCED = deferred_pattern(
     r"(?:An?|Another|The|This|Your)\b[^\n<]{0,120}"
     r"\b(?:session|agent|subagent|teammate|peer|task|hook|monitor|channel|server|coordinator|worker)s?\b"
     r"[^\n<]{0,120}:[ \t]*\n\s*(?=<)"
@@ -352,9 +353,9 @@ _ANNOUNCED = re.compile(
 """A sentence that says who sent the notice below it."""
 _PROGRAM_TEXTS: tuple[tuple[re.Pattern[str], EventKind], ...] = (
     # Heading of a prompt field of DSPy's ChatAdapter
-    (re.compile(r"\[\[ ## \w+ ## \]\][ \t]*(?:\n|\Z)"), "meta"),
+    (deferred_pattern(r"\[\[ ## \w+ ## \]\][ \t]*(?:\n|\Z)"), "meta"),
     (
-        re.compile(
+        deferred_pattern(
             r"(?:(?:Pre|Post)\w{2,20}|\w{2,20}(?:Submit|Expansion|Start|End|Stop)|Stop|Notification|PermissionRequest|Operation"
             r"|Prompt|Execution|Elicitation|Tool use|Continuation)(?::[\w|*.-]+)? (?:operation )?(?:was )?"
             r"(?:blocked|stopped|denied|cancelled|prevented|rejected) by (?:an? |the )?(?:\w+ )?hook(?: [\w./-]+)?"
@@ -363,10 +364,13 @@ _PROGRAM_TEXTS: tuple[tuple[re.Pattern[str], EventKind], ...] = (
         "hook_block",
     ),
     # A mark that a program puts on a task
-    (re.compile(r"<!-- (?:pi-[\w-]+|[\w-]*(?:task|agent|session|worker)[\w-]*)(?::[\w.-]+| v\d[\w.]*) -->"), "meta"),
+    (
+        deferred_pattern(r"<!-- (?:pi-[\w-]+|[\w-]*(?:task|agent|session|worker)[\w-]*)(?::[\w.-]+| v\d[\w.]*) -->"),
+        "meta",
+    ),
     # What a parent agent hands to a child
     (
-        re.compile(
+        deferred_pattern(
             r"You are (?:an?|the) (?:[\w-]+ ){0,4}(?:instance|subagent|sub-agent|agent|worker|child)\b[^\n]{0,80}"
             r"\bdelegated\b"
             r"|You are an? (?:fresh|new|isolated|separate) (?:[\w-]+ ){0,2}(?:instance|subagent|agent|session)\b"
@@ -400,14 +404,14 @@ def _notice_kind(text: str) -> EventKind | None:
     return kind
 
 
-_SKILL_END = re.compile(
+_SKILL_END = deferred_pattern(
     r"^(?:Base directory (?:for|of) (?:this|the) skill|Skill (?:base )?directory): \S[^\n]*"
     r"(?:\n[^\n]*\bskill\b[^\n]*)*(?:\n|\Z)",
     re.MULTILINE,
 )
 
 
-_SKILL_TAG = re.compile(r"<(skill(?:[_-](?:content|body|instructions|definition|file))?)(?:\s[^<>]*)?>")
+_SKILL_TAG = deferred_pattern(r"<(skill(?:[_-](?:content|body|instructions|definition|file))?)(?:\s[^<>]*)?>")
 
 
 def without_skill(text: str) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from msgspec import Raw, Struct
 from agentsignals.formats.bounds import refuse, spelled_number
 from agentsignals.model import Artifact, from_iso
 from agentsignals.model import lazy as mapped
-from agentsignals.model.lazy import once, release_pages
+from agentsignals.model.lazy import deferred_pattern, once, release_pages
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """A longer line is skipped and counted. No agent writes one, and decoding it could take all memory."""
@@ -32,7 +32,7 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
 """A larger document is skipped and counted. It can only be decoded whole, at several times its size in memory."""
 
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = deferred_pattern(r"\\u[dD][89a-fA-F]")
 _MOST_DIGITS = 20
 """Digits of a whole number with its sign. 64 bits have no more."""
 
@@ -306,9 +306,9 @@ def saw(artifact: Artifact, kind: str, times: int = 1) -> None:
     artifact.record_kinds[kind] = artifact.record_kinds.get(kind, 0) + times
 
 
-_RECORD = re.compile(r'(?<=[^\s:,\[])\{"')
+_RECORD = deferred_pattern(r'(?<=[^\s:,\[])\{"')
 """The beginning of an object that is no part of another."""
-_SPACE = re.compile(r"[\s\ufeff]*")
+_SPACE = deferred_pattern(r"[\s\ufeff]*")
 
 
 def after_space(text: str, at: int) -> int:
@@ -444,14 +444,14 @@ def _next_record(lenient: Lenient, text: str, at: int) -> int:
 ODD = "odd_value"
 """Reason for a value that is absent because it has another type than the format's."""
 _MOST_REPAIRS = 64
-_PROBLEM = re.compile(
+_PROBLEM = deferred_pattern(
     r"(?:Expected `(?P<want>[^`]*)`, got `(?P<got>[^`]*)`|Object missing required field `(?P<missing>[^`]*)`"
     r"|(?P<other>.*?))"
     r"(?: - at `(?P<path>\$[^`]*)`)?"
 )
-_STEP = re.compile(r"\.([^.\[\]]+)|\[([^\]]*)\]")
-_IS_TIME = re.compile(r"(?i:time|stamp|date|created|started|ended)|(?:\A|_)(?:ts|at)\Z|[a-z](?:At|Ms)\Z")
-_IS_NAMED = re.compile(r"(?:\A|_)(?:id|key)\Z|[a-z]I[dD]\Z|(?i:uuid|version)")
+_STEP = deferred_pattern(r"\.([^.\[\]]+)|\[([^\]]*)\]")
+_IS_TIME = deferred_pattern(r"(?i:time|stamp|date|created|started|ended)|(?:\A|_)(?:ts|at)\Z|[a-z](?:At|Ms)\Z")
+_IS_NAMED = deferred_pattern(r"(?:\A|_)(?:id|key)\Z|[a-z]I[dD]\Z|(?i:uuid|version)")
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "str": str, "int": int, "float": (int, float), "bool": bool, "null": type(None), "array": list, "object": dict,
 }  # fmt: skip

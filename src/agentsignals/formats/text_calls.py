@@ -14,19 +14,22 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.formats.records import after_space
+from agentsignals.model.lazy import deferred_pattern
 
 _THINK, _THOUGHT = "<think>", "</think>"
 _CALL, _CALLED = "<tool_call>", "</tool_call>"
 _RESPONSE, _RESPONDED = "<tool_response>", "</tool_response>"
-_OPENING = re.compile(
+_OPENING = deferred_pattern(
     r'<tool_call>(?!\s{0,9}<function=)|<function=([\w.:-]{1,100})>|<invoke name="([\w.:-]{1,100})">'
     r"|<(execute_\w{1,40})>"
 )
-_OPENED = re.compile(r"(?:<(?:tool_call|function_calls)>\s{0,9}){1,2}\Z")
-_CLOSED = re.compile(r"(?:\s{0,9}</(?:tool_call|function_calls)>){0,2}")
+_OPENED = deferred_pattern(r"(?:<(?:tool_call|function_calls)>\s{0,9}){1,2}\Z")
+_CLOSED = deferred_pattern(r"(?:\s{0,9}</(?:tool_call|function_calls)>){0,2}")
 """Tags around calls that have tags of their own."""
-_FENCED = re.compile(r"```(?:bash|sh|shell|console|mswea_bash_command)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
-_RESULT = re.compile(r"^(?:EXECUTION RESULT of \[([\w.:-]{1,100})\]|OBSERVATION|\AObservation):[ \t]*\n?", re.MULTILINE)
+_FENCED = deferred_pattern(r"```(?:bash|sh|shell|console|mswea_bash_command)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
+_RESULT = deferred_pattern(
+    r"^(?:EXECUTION RESULT of \[([\w.:-]{1,100})\]|OBSERVATION|\AObservation):[ \t]*\n?", re.MULTILINE
+)
 _PYTHON_CHARS = 20_000
 _PYTHON_CHARS_MAX = 1024 * 1024
 """Older data sets, and pandas in CSV, write calls and messages as Python writes a dict. Longer ones are text."""

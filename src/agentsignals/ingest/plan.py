@@ -37,6 +37,7 @@ from agentsignals.formats import (
 )
 from agentsignals.formats.records import HEAD_BYTES, LINES_BYTES, MAX_RECORDS, Head, outline
 from agentsignals.formats.rows import NO_CONVERSATIONS, columns_note, header_of, is_packed, schema_of
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.model.prices import own_prices
 from agentsignals.sources import (
     DATABASE_MAGIC,
@@ -80,7 +81,7 @@ _PASSING = frozenset(
 
 MAX_ID_CHARS = 200
 """Longer ids are cut: an id is in each row of its session, and agents write 36 characters."""
-_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNFIT = deferred_pattern("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that no id may have: control characters, marks of direction, halves of surrogate pairs."""
 
 
@@ -521,7 +522,7 @@ def _recognise(
     return replace(alone, reason=reason, keys=() if reason == "not_a_trace" else alone.keys)
 
 
-_CSV = re.compile(r"\.[ct]sv(?:\.\w{2,4})?\Z")
+_CSV = deferred_pattern(r"\.[ct]sv(?:\.\w{2,4})?\Z")
 _FEWEST_COLUMNS, _MOSTLY = 5, 0.8
 
 

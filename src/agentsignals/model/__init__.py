@@ -6,7 +6,6 @@ be computed is `Absent` and says why. Field order is column order.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from functools import cache, lru_cache
@@ -14,6 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, field
+
+from agentsignals.model.lazy import deferred_pattern
 
 PatchOp = Literal["create", "modify", "delete", "rename"]
 Ending = Literal["finished", "time", "budget", "verifier", "infrastructure"]
@@ -667,9 +668,9 @@ IMPOSSIBLE = -(2**62)
 
 
 _EARLIEST_MS = EARLIEST // 1000
-_DIGITS = re.compile(r"[0-9]{9,19}(?:\.[0-9]{1,9})?")
-_ZONE = re.compile(r"\s+([+-][0-9]{2}:?[0-9]{2})(?:\s+[A-Z]{1,5})?\Z")
-_UTC = re.compile(r"\s*(?:UTC|GMT|z)\Z")
+_DIGITS = deferred_pattern(r"[0-9]{9,19}(?:\.[0-9]{1,9})?")
+_ZONE = deferred_pattern(r"\s+([+-][0-9]{2}:?[0-9]{2})(?:\s+[A-Z]{1,5})?\Z")
+_UTC = deferred_pattern(r"\s*(?:UTC|GMT|z)\Z")
 
 
 def from_iso(text: str | None) -> int | None:

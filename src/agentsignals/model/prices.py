@@ -26,6 +26,7 @@ from msgspec import Struct, field
 
 from agentsignals.errors import PriceError
 from agentsignals.model import ABANDONED, ITERATION, MAIN, REPLAYED, SESSION_TOTAL, Session, Step
+from agentsignals.model.lazy import deferred_pattern
 
 _ROUTES = frozenset((
     "aihubmix", "amazon-bedrock", "anthropic", "anyrouter", "azure", "azure-ai", "azure-foundry", "azure-openai",
@@ -40,50 +41,50 @@ _ROUTES = frozenset((
 """Makers, and routes to their models, that precede a name, as in `openrouter/anthropic/claude-…`. The price is the list
 price of the model's maker, whatever the route charged. A host with weights of its own and a server on this machine are
 no routes."""
-_PARTED = re.compile(r",|--")
+_PARTED = deferred_pattern(r",|--")
 """Separators that some routers write for the `/` behind a route or a maker."""
-_PLACE = re.compile(
+_PLACE = deferred_pattern(
     r"global|us|eu|apac|au|ca|jp|us-gov|converse|invoke|[a-z]{2}(?:-[a-z]+)+-?\d|(?:global|data-zone)-standard"
 )
 """Regions and kinds of deployment, which LiteLLM writes between a cloud and a name."""
-_PUBLISHED = re.compile(r"(?:.*/)?publishers/(?P<rest>[^/]+/models/.+)")
+_PUBLISHED = deferred_pattern(r"(?:.*/)?publishers/(?P<rest>[^/]+/models/.+)")
 """A resource of Vertex: a project, a location, a maker."""
-_ARN = re.compile(r"(?:.*/)?arn:aws[\w-]*:bedrock:[^/]*:(?:foundation-model|inference-profile)/(?P<rest>.+)")
-_VENDOR = re.compile(
+_ARN = deferred_pattern(r"(?:.*/)?arn:aws[\w-]*:bedrock:[^/]*:(?:foundation-model|inference-profile)/(?P<rest>.+)")
+_VENDOR = deferred_pattern(
     r"(?:(?:global|us-gov|us|eu|apac|au|ca|jp)\.)?(?:anthropic|deepseek|google|minimax|mistral|moonshot|moonshotai|openai|"
     r"qwen|xai|zai)\.(?P<name>.+?)(?:-v?\d+:\d+(?::\w+)?|-v\d+)?"
 )
 """A name in Bedrock: a region, a maker, the model, and the version of the entry."""
-_POINT = re.compile(r"(?<=\d)[.p](?=\d)")
-_CLAUDE = re.compile(r"claude-(?P<version>\d+(?:-\d)?)-(?P<family>[a-z]+)")
+_POINT = deferred_pattern(r"(?<=\d)[.p](?=\d)")
+_CLAUDE = deferred_pattern(r"claude-(?P<version>\d+(?:-\d)?)-(?P<family>[a-z]+)")
 """The order of Claude 3 and of Cursor: the version before the family."""
 _EFFORT = r"none|off|minimal|low|medium|high|xhigh|extra-high"
 _ENDINGS = (
-    re.compile(r"\[1m\]$"),
-    re.compile(rf":(?:{_EFFORT}|max|thinking|adaptive)$"),
-    re.compile(rf"-?\((?:{_EFFORT}|max|thinking|preview|default)(?:-(?:effort|reasoning|thinking))?\)$"),
-    re.compile(r"@(?:\d{8}|default|latest)$"),
-    re.compile(r"-20\d\d(?:\d{4}|-\d\d-\d\d)$"),
-    re.compile(r"(?<=\d)(?:-[a-z]+)*(?P<end>-latest)$"),
-    re.compile(r"(?<!gemini-2-5-flash)-preview$"),  # which had other prices than its release
-    re.compile(r"-maas$"),
-    re.compile(rf"-(?:{_EFFORT})$"),
-    re.compile(r"^claude-.*?(?P<end>-(?:max|thinking(?:[-:]\d+k?)?|1m|200k|v\d(?::\d)?)|:beta)$"),
+    deferred_pattern(r"\[1m\]$"),
+    deferred_pattern(rf":(?:{_EFFORT}|max|thinking|adaptive)$"),
+    deferred_pattern(rf"-?\((?:{_EFFORT}|max|thinking|preview|default)(?:-(?:effort|reasoning|thinking))?\)$"),
+    deferred_pattern(r"@(?:\d{8}|default|latest)$"),
+    deferred_pattern(r"-20\d\d(?:\d{4}|-\d\d-\d\d)$"),
+    deferred_pattern(r"(?<=\d)(?:-[a-z]+)*(?P<end>-latest)$"),
+    deferred_pattern(r"(?<!gemini-2-5-flash)-preview$"),  # which had other prices than its release
+    deferred_pattern(r"-maas$"),
+    deferred_pattern(rf"-(?:{_EFFORT})$"),
+    deferred_pattern(r"^claude-.*?(?P<end>-(?:max|thinking(?:[-:]\d+k?)?|1m|200k|v\d(?::\d)?)|:beta)$"),
 )  # fmt: skip
 """Endings of a name that change no list price. `:free` does, and so does `-fast`. `-max` is a model in other families
 than Claude's, and `-latest` behind no version is whatever came last."""
 _MAKERS = (
-    ("anthropic", re.compile(r"claude|(?:sonnet|opus|haiku|fable|mythos|opusplan)\b")),
-    ("openai", re.compile(r"gpt|codex|chatgpt|o[1345](?:-|$)")),
-    ("google", re.compile(r"gemini|gemma")),
-    ("mistral", re.compile(r"mistral|ministral|devstral|codestral|magistral|labs-devstral")),
-    ("moonshot", re.compile(r"kimi|moonshot")),
-    ("zai", re.compile(r"glm")),
-    ("alibaba", re.compile(r"qwen|qwq")),
-    ("deepseek", re.compile(r"deepseek")),
-    ("minimax", re.compile(r"minimax")),
-    ("xai", re.compile(r"grok")),
-    ("meta", re.compile(r"llama")),
+    ("anthropic", deferred_pattern(r"claude|(?:sonnet|opus|haiku|fable|mythos|opusplan)\b")),
+    ("openai", deferred_pattern(r"gpt|codex|chatgpt|o[1345](?:-|$)")),
+    ("google", deferred_pattern(r"gemini|gemma")),
+    ("mistral", deferred_pattern(r"mistral|ministral|devstral|codestral|magistral|labs-devstral")),
+    ("moonshot", deferred_pattern(r"kimi|moonshot")),
+    ("zai", deferred_pattern(r"glm")),
+    ("alibaba", deferred_pattern(r"qwen|qwq")),
+    ("deepseek", deferred_pattern(r"deepseek")),
+    ("minimax", deferred_pattern(r"minimax")),
+    ("xai", deferred_pattern(r"grok")),
+    ("meta", deferred_pattern(r"llama")),
 )
 """Makers by the beginning of a model's name, without the route."""
 
@@ -160,12 +161,12 @@ _HOSTS = _ROUTES | frozenset((
     "togethercomputer", "vllm", "volcengine", "watsonx",
 ))  # fmt: skip
 """Routes, and hosts that serve models of others: what they charge is their own, the model is not."""
-_LOCATION = re.compile(r"(?:[./~]|[a-z]:\\|[a-z0-9]+://).*", re.DOTALL)
+_LOCATION = deferred_pattern(r"(?:[./~]|[a-z]:\\|[a-z0-9]+://).*", re.DOTALL)
 """A folder or address of weights, which names no model."""
-_SERVED_AS = re.compile(r"(?::(?:free|nitro|floor|exacto)|-maas|@default|[-@]latest)$")
+_SERVED_AS = deferred_pattern(r"(?::(?:free|nitro|floor|exacto)|-maas|@default|[-@]latest)$")
 """Suffixes for a kind of server, or for the newest snapshot."""
-_SNAPSHOT = re.compile(r"(?:-v\d)?[-@](20\d\d)-?(\d\d)-?(\d\d)$")
-_FIRST = re.compile(r"(?<=^claude-opus-4)-0$|(?<=^claude-sonnet-4)-0$")
+_SNAPSHOT = deferred_pattern(r"(?:-v\d)?[-@](20\d\d)-?(\d\d)-?(\d\d)$")
+_FIRST = deferred_pattern(r"(?<=^claude-opus-4)-0$|(?<=^claude-sonnet-4)-0$")
 """Anthropic's name of the first snapshot of Claude 4."""
 
 

@@ -8,7 +8,6 @@ Page, table and tooltip format their numbers by the functions at the end, so tha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,6 +21,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.questions.sql import declared
 from agentsignals.stats.intervals import Interval, sums
 
@@ -39,7 +39,7 @@ questions about files may take both: a figure over people's sessions and eval ru
 LAST = 1000
 PLACE_SIGNAL = "user.place"
 """The signal behind the column `place` that the table `sessions` has for questions (`sql.LIES`)."""
-SIGNAL_PATH = re.compile(r"'(\w+\.\w+(?:\[\])?)'")
+SIGNAL_PATH = deferred_pattern(r"'(\w+\.\w+(?:\[\])?)'")
 """A signal's path in SQL."""
 
 
@@ -346,7 +346,7 @@ Evidence: TypeAlias = "EvidenceRows | Callable[[], EvidenceRows] | EvidenceQuery
 """A function builds its parts on demand: the windows of a line chart hold each observation many times."""
 Ask = Callable[[str, Mapping[str, Any]], list[Row]]
 LONGEST_NAME = 80
-_IN_BRACKETS = re.compile(r" \([^()]*\)$")
+_IN_BRACKETS = deferred_pattern(r" \([^()]*\)$")
 _marks: ContextVar[dict[int, tuple[Row, Evidence]]] = ContextVar("marks")
 _notes: ContextVar[dict[str, Evidence] | None] = ContextVar("notes", default=None)
 
@@ -526,7 +526,7 @@ def singular(nouns: str) -> str:
     return _PLURAL.sub(lambda word: f"{word[1]}y" if word[2] == "ies" else word[1], nouns, count=1)
 
 
-_PLURAL = re.compile(r"\b(\w+?(?:ss|ch|x)(?=es\b)|\w+?(?=ies\b)|\w*[a-rt-z](?=s\b))(ies|es|s)\b")
+_PLURAL = deferred_pattern(r"\b(\w+?(?:ss|ch|x)(?=es\b)|\w+?(?=ies\b)|\w*[a-rt-z](?=s\b))(ies|es|s)\b")
 
 
 def signed(value: float | None, kind: Kind) -> str:

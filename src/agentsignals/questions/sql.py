@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.model import UNSPOKEN
+from agentsignals.model.lazy import deferred_pattern
 
 SPOKEN = f"kind NOT IN {tuple(sorted(UNSPOKEN))}"
 """Condition on turns: a person's own words."""
@@ -284,10 +285,10 @@ def _sections(file: Path) -> Iterator[tuple[str, str, str]]:
 
 
 _declared: dict[tuple[str, str], dict[str, Any]] = {}
-_SECTION = re.compile(r"^-- (name|study|asked|finding|table|chart): ([\w.]+)\n", re.MULTILINE)
-_COMMENT = re.compile(r"^--.*", re.MULTILINE)
-_SECTION_NAME = re.compile(r"\{(\w+\.\w+)\}")
-_FIELD = re.compile(r"^-- (\w+): (.*)$", re.MULTILINE)
-_BLANKS = re.compile(r"(?<=\() | (?=\))")
+_SECTION = deferred_pattern(r"^-- (name|study|asked|finding|table|chart): ([\w.]+)\n", re.MULTILINE)
+_COMMENT = deferred_pattern(r"^--.*", re.MULTILINE)
+_SECTION_NAME = deferred_pattern(r"\{(\w+\.\w+)\}")
+_FIELD = deferred_pattern(r"^-- (\w+): (.*)$", re.MULTILINE)
+_BLANKS = deferred_pattern(r"(?<=\() | (?=\))")
 """Left where a bracket is broken into lines."""
 _FRAGMENTS = {"started_at": STARTED, "said_at": SAID_AT, "spoken": SPOKEN}

@@ -25,7 +25,7 @@ import msgspec
 
 from agentsignals.model.lazy import deferred_pattern
 
-_MASK = re.compile(
+_MASK = deferred_pattern(
     r"\[(?P<kind>account|address|card|cut|key|login|mail|phone|private key|random|secret|user)(?P<who>-[0-9a-f]{8})?\]"
 )
 SIGN = r"(?:(?<=(?<![\w.+-])[+-])|(?<=(?<![\w.+-])[+-]{2})|(?<=\\[nr][+-]))"
@@ -842,12 +842,12 @@ KNOWN = "secret"
 _MOST_CHARS = 4096
 _ANCHORS = "0-9!@#$%^&*~?+"
 """Each searched form holds such a character, which prose has rarely; its four neighbours are looked up."""
-_ANCHOR = re.compile(f"[{_ANCHORS}]")
-_AFTER = re.compile(rf"[{_ANCHORS}](?=(.{{4}}))", re.S)
+_ANCHOR = deferred_pattern(f"[{_ANCHORS}]")
+_AFTER = deferred_pattern(rf"[{_ANCHORS}](?=(.{{4}}))", re.S)
 _NEIGHBOURS = 4
 _LETTER_RUNS, _HEAD = re.compile(r"[A-Za-z/_+-]{10,}"), 6
-_ANY_DIGIT = re.compile(r"\d")
-_PLAIN_WORD = re.compile(r"[a-z]+\d+|[a-z\d]+(?:[-_.:/ ][a-z\d]*)+")
+_ANY_DIGIT = deferred_pattern(r"\d")
+_PLAIN_WORD = deferred_pattern(r"[a-z]+\d+|[a-z\d]+(?:[-_.:/ ][a-z\d]*)+")
 """A word with a number, or words and numbers joined by signs: identifiers look so, too."""
 EVERYDAY = deferred_pattern(
     r"(?i)(?:postgres\w{0,3}|mysql|mongo\w{0,2}|redis|rabbit\w{0,2}|minio\w{0,5}|root|admin\w{0,8}|test\w{0,4}|demo|guest"
@@ -856,7 +856,7 @@ EVERYDAY = deferred_pattern(
 )
 """Passwords that everybody knows. They are ordinary words elsewhere."""
 _DATED = deferred_pattern(r"\d{4}-\d\d-\d\d(?:[T ]\d.*)?")
-_JOINED = re.compile(r"[A-Za-z0-9+=_-]*")
+_JOINED = deferred_pattern(r"[A-Za-z0-9+=_-]*")
 """The rest of a base64 or hex run, masked with the part that encodes a secret."""
 _BOUNDED_HEX = 16
 """Shorter values of hexadecimal digits occur within longer ones by chance."""

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from msgspec import Struct, structs
 
 from agentsignals.model import EditOp, ShellKind
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.shell.commands import DIRECT, ENTERS, KINDS, Kind, Output, git_verb, kind_of, leading_words, printed
 from agentsignals.shell.python import script
 from agentsignals.shell.tokens import (
@@ -368,7 +369,7 @@ def _is_absolute(path: str) -> bool:
 _FILES_OF = {"read": _files_read, "search": _files_searched}
 
 
-_PATCH_FILE = re.compile(r"^\*\*\* (?:(Add|Update|Delete) File|(Move to)): (.+?)\s*$", re.MULTILINE)
+_PATCH_FILE = deferred_pattern(r"^\*\*\* (?:(Add|Update|Delete) File|(Move to)): (.+?)\s*$", re.MULTILINE)
 _PATCH_OPS: dict[str, EditOp] = {"Add": "create", "Update": "modify", "Delete": "delete"}
 
 
@@ -552,8 +553,8 @@ def written_by(words: Sequence[str], name: str) -> Writes:
 
 # -- diffs that a command applies --------------------------------------------------------------------------------------
 
-_FILE = re.compile(r"^--- (?P<old>[^\t\n]+)[^\n]*\n\+\+\+ (?P<new>[^\t\n]+)[^\n]*\n(?=@@ )", re.MULTILINE)
-_NEXT = re.compile(r"^(?:diff |Index: )", re.MULTILINE)
+_FILE = deferred_pattern(r"^--- (?P<old>[^\t\n]+)[^\n]*\n\+\+\+ (?P<new>[^\t\n]+)[^\n]*\n(?=@@ )", re.MULTILINE)
+_NEXT = deferred_pattern(r"^(?:diff |Index: )", re.MULTILINE)
 _NULL = "/dev/null"
 
 

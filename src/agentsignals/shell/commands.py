@@ -191,10 +191,10 @@ def git_verb(words: Sequence[str]) -> list[str]:
 
 # -- checks: tests, builds, linters, type checkers ---------------------------------------------------------------------
 
-_WORD = re.compile(r"[A-Za-z][\w:.-]*")
-_FILE_CHECKS = re.compile(r"\.[A-Za-z]{1,5}$")
-_QUIET = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\d?>&\d|&>|&&|\\\n")
-_HIDES = re.compile(r"[|;&\n]")
+_WORD = deferred_pattern(r"[A-Za-z][\w:.-]*")
+_FILE_CHECKS = deferred_pattern(r"\.[A-Za-z]{1,5}$")
+_QUIET = deferred_pattern(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\d?>&\d|&>|&&|\\\n")
+_HIDES = deferred_pattern(r"[|;&\n]")
 """Operators that hide the exit code of a check: a pipe, another command, the background."""
 _TASKS = 3
 """Words of a check's name: `npm run test:unit`, `cargo nextest run`."""

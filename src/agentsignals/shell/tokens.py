@@ -21,12 +21,12 @@ _LONG = 20_000
 _LONGEST = 1_000_000
 _MAX_HEREDOCS = 50
 
-_HEREDOC = re.compile(r"<<-?[ \t]*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([A-Za-z_]\w*))")
+_HEREDOC = deferred_pattern(r"<<-?[ \t]*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([A-Za-z_]\w*))")
 PATCH = "*** Begin Patch"
-_PATCH = re.compile(r"\*\*\* Begin Patch.*?(?:\*\*\* End Patch|\Z)", re.DOTALL)
+_PATCH = deferred_pattern(r"\*\*\* Begin Patch.*?(?:\*\*\* End Patch|\Z)", re.DOTALL)
 _PIECES = r"(?:[^\s'\"\\;|&<>()$]+|\$(?:\{[^}\n]*\})?|'[^']*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|\\.|['\"\\])"
 _BARE = r"[!%*-:=?-Z\[\]^-{}~][!#%*-:=?-Z\[\]^-{}~]*+(?=[ \t\n;|&()])"
-_TOKEN = re.compile(
+_TOKEN = deferred_pattern(
     r"(?:(?:"
     rf"({_BARE}(?>(?:[ \t]++{_BARE})*))"  # words that mean what they say, as many as follow one another
     r"|('[^']*'|\"[^\"\\]*\")(?=[ \t\n;|&<>()])"  # a word in quotes
@@ -41,11 +41,11 @@ _TOKEN = re.compile(
 )
 """Words with the end of their command, if it follows; or an operator; or a word of pieces."""
 _SEPARATORS = frozenset(("&&", "||", "|", "|&", ";", ";;", ";&", ";;;", ";;&", ";&;", ";&&", "&", "\n"))
-_QUOTED = re.compile(r"'([^']*)'|\"([^\"\\]*(?:\\.[^\"\\]*)*)\"|\\(.)|([^'\"\\]+|.)", re.DOTALL)
-_IN_DOUBLE_QUOTES = re.compile(r"\\(?:\n|([\"\\$`]))")
+_QUOTED = deferred_pattern(r"'([^']*)'|\"([^\"\\]*(?:\\.[^\"\\]*)*)\"|\\(.)|([^'\"\\]+|.)", re.DOTALL)
+_IN_DOUBLE_QUOTES = deferred_pattern(r"\\(?:\n|([\"\\$`]))")
 _NOWHERE = re.compile(r"/dev/|\$null$|(?i:nul)$|\d+$").match
 """Targets that are no files. A bare number is a comparison that looks like a redirection."""
-_IN_HEREDOC = re.compile(r"\\(?:\n|([\\$`]))")
+_IN_HEREDOC = deferred_pattern(r"\\(?:\n|([\\$`]))")
 _MARK = "\x02"
 """First character of a word that replaces a here-document. No shell word begins so."""
 _HAS_QUOTES = re.compile(r"['\"\\]").search

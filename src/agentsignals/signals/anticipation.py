@@ -10,6 +10,7 @@ from typing import Any
 
 from agentsignals.changes.hunks import WHOLE_TREE
 from agentsignals.model import UNSPOKEN, Absent, Edit, Turn
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.signals import Measured, label_of, labelled, ratio, signals_with
 from agentsignals.views.passages import DIGITS, Passages, cosine_distance, request_vectors
 from agentsignals.views.session import Evidence, SessionView, closing_question, target_file
@@ -126,7 +127,7 @@ SPREAD_FILES = 3
 """Fewest new files in new folders that count as a wider scope (design/signals.md#scope)."""
 NEW_TASK_TOKENS = 3
 """A shorter turn ("go on") asks for nothing new."""
-_NOT_BY_HAND = re.compile(
+_NOT_BY_HAND = deferred_pattern(
     r"(?:^|/)(?:node_modules|dist|vendor|__generated__|__snapshots__|tmp|\.venv|__pycache__)/"
     r"|(?:^|/)(?:package-lock\.json|pnpm-lock\.yaml|npm-shrinkwrap\.json|go\.sum|bun\.lockb|packages\.lock\.json)$"
     r"|\.lock$|\.min\.(?:js|css)$|\.(?:pb\.go|g\.dart|snap|log|tmp|bak|orig|map)$|_pb2(?:_grpc)?\.py$"
@@ -231,7 +232,7 @@ def _is_new_request(turn: Turn) -> bool:
     )
 
 
-_FILE = re.compile(r"[\w-][\w.-]*\.[a-z][a-z0-9]{0,7}")
+_FILE = deferred_pattern(r"[\w-][\w.-]*\.[a-z][a-z0-9]{0,7}")
 
 
 @signal("anticipation.scope_drift", "float", "ratio", version=3, basis="heuristic", priority="P1", context="both",
@@ -291,7 +292,7 @@ _REFERENCES = [(each["sign"], each["pattern"].replace("\n", "")) for each in wor
 _compiled = cache(re.compile)
 """Compiled when first needed, and kept: `re` looks its own up more slowly."""
 _NAMES = frozenset(word_lists("requests")["no_references"].split())
-_OUTCOME = re.compile(
+_OUTCOME = deferred_pattern(
     r"\b(?:should(?:n't)?|must|expect(?:s|ed)?|so that|instead of|returns?|outputs?|shows?|prints?|fails? with|until"
     r"|such that|acceptance|wants? (?:it|the|this|to|that)|needs? to|ensure|make sure|without|errors?|results?)\b"
     r"|\bwhen\b[^.\n]{1,80}\bthen\b"

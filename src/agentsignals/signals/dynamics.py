@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from agentsignals.model import UNSPOKEN, Absent, ToolCall, Turn, decode_roles
-from agentsignals.redaction import redacted
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.signals import Measured, ratio, signals_with
 from agentsignals.views.passages import DIGITS, WINDOW_TURNS, Passages, cosine_distance, request_vectors
 from agentsignals.views.plans import MOST_STEPS, Edges, Plan, distance, plans, text_steps
@@ -293,19 +293,19 @@ def _scope_folder(path: str, folders: set[str]) -> str:
 
 MOST_ITEMS = 60
 MOST_TOLD = 20
-_ITEM = re.compile(
+_ITEM = deferred_pattern(
     r"(?<![\w./-])(?:[\w@-][\w.@-]{0,80}/){0,12}[\w-][\w.-]{0,80}\.[A-Za-z][A-Za-z0-9]{0,7}\b(?!\(|/)"
     r"|\b[A-Za-z_]\w{1,80}\(\)"
     r"|(?<![\w./-])[A-Za-z][a-z0-9]{0,40}(?:[A-Z][a-z0-9]{1,40}){1,8}\b(?![./])"
     r"|(?<![\w./-])[A-Za-z0-9]{1,40}(?:_[A-Za-z0-9]{1,40}){1,8}\b(?![./])"
 )
 """A file, a call, an identifier in camel or snake case."""
-_MAY_BE_ITEM = re.compile(r"[\w.-]\.[A-Za-z]|\w\(\)|[A-Za-z0-9][A-Z][a-z0-9]|[A-Za-z0-9]_[A-Za-z0-9]")
+_MAY_BE_ITEM = deferred_pattern(r"[\w.-]\.[A-Za-z]|\w\(\)|[A-Za-z0-9][A-Z][a-z0-9]|[A-Za-z0-9]_[A-Za-z0-9]")
 """A part that every item has, also after masking: a mask removes words, and adds none that is an item."""
 _OF_NAME = ("_", "-", ".")
 _NO_ITEMS = frozenset(("GitHub", "GitLab", "JavaScript", "TypeScript", "GraphQL", "DevOps", "Node.js", "e.g", "i.e"))
 """Names of products, and abbreviations, that look like something to change."""
-_LOOKS_ONLY = re.compile(
+_LOOKS_ONLY = deferred_pattern(
     r"\W*(?:\*\*)?(?:(?:first|then|next|finally),? )?(?:read|check|look|review|inspect|explore|search|find|understand"
     r"|investigat\w+|analy[sz]e|identify|examine|locate|confirm|verify|run|compare|trace|audit|reproduce)\b",
     re.IGNORECASE,
@@ -335,6 +335,8 @@ def gd_inaction(view: SessionView, why: Evidence) -> Measured | Absent:
         made, steps, source = (first.call, first.steps, first.source) if first is not None else (None, [], "")
     if (language := language_of("\n".join(steps))) not in (None, "en"):
         return Absent("not_computable", f"language: {language}")
+    from agentsignals.redaction import redacted  # noqa: PLC0415  (loaded where a value is asked for, not in each run)
+
     names: dict[str, None] = {}
     for step in steps:
         if _MAY_BE_ITEM.search(step) and not _LOOKS_ONLY.match(step):
@@ -639,10 +641,10 @@ MOST_NULL = 2
 _CORE = ("cp_curve", "correction_ratio", "repetition_rate", "scope_drift", "assumption_lock_turn")
 _EXPECTED = frozenset(("none_found", "not_applicable"))
 _SEARCHED = 4000
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.S)
-_LISTED = re.compile(r"\n[ \t]{0,6}(?:[-*\u2022]|\d{1,2}[.)])[ \t]+\S")
-_CLAUSE = re.compile(r"[.!?;\n]|,? (?:and|then)(?: then| also)? |, ")
-_WORD = re.compile(
+_FENCE = deferred_pattern(r"```.*?(?:```|\Z)", re.S)
+_LISTED = deferred_pattern(r"\n[ \t]{0,6}(?:[-*\u2022]|\d{1,2}[.)])[ \t]+\S")
+_CLAUSE = deferred_pattern(r"[.!?;\n]|,? (?:and|then)(?: then| also)? |, ")
+_WORD = deferred_pattern(
     r"\W*(?:(?:please|can you|could you|also|then|now|finally|i want you to|we should|let's)\b\W*){0,3}(\w+)"
 )
 

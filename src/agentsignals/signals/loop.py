@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from agentsignals.model import UNSPOKEN, Absent, Event
-from agentsignals.redaction import redacted
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.signals import Measured, rate_of, ratio, signals_with
 from agentsignals.views.session import Evidence, SessionView
 from agentsignals.words.lexicon import MARKERS, RETRY, SIGNS_OF_MARKERS, other_language, words_among, words_said
@@ -20,8 +20,8 @@ signal = signals_with(context="eval", level="attempt", priority="P1", status="ne
 # Visible tests are those the agent was shown, hidden ones were only scored. An attempt log tells them as rewards of
 # those names; harnesses seldom have both.
 
-_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,63}\.){0,8}([A-Za-z_]\w{0,63})(?:\(|:|$)")
-_EXPECTED = re.compile(r"expected .{0,2000}?, got ", re.DOTALL)
+_EXCEPTION = deferred_pattern(r"(?:[A-Za-z_]\w{0,63}\.){0,8}([A-Za-z_]\w{0,63})(?:\(|:|$)")
+_EXPECTED = deferred_pattern(r"expected .{0,2000}?, got ", re.DOTALL)
 _PLAIN_ERRORS = frozenset(("function_not_found", "invalid_python", "timeout", "no_result"))
 _ERROR_CHARS = 4_000
 _LOG = "attempt_log"
@@ -250,8 +250,12 @@ def visible_hidden_gap(attempt_result: list[dict[str, Any]]) -> Measured | Absen
     return Measured(more / len(ends), {"num": more, "den": len(ends)})
 
 
-_masked = lru_cache(maxsize=1024)(redacted)
-"""Cached, since all attempts of a run have the same settings."""
+@lru_cache(maxsize=1024)
+def _masked(text: str) -> str:
+    """Cached, since all attempts of a run have the same settings."""
+    from agentsignals.redaction import redacted  # noqa: PLC0415  (loaded where a value is asked for, not in each run)
+
+    return redacted(text)
 
 
 def _or_none(value: Any) -> Any:
@@ -379,7 +383,7 @@ def negative_projection() -> Absent:
 
 # The surface markers of llm-emotions: words that look like feelings, counted as its published scorer counts them.
 
-_ONLY_RETRY = re.compile(r"\bonly .* retry\b")
+_ONLY_RETRY = deferred_pattern(r"\bonly .* retry\b")
 
 _KINDS = bytes(
     ord("A") if chr(n).isupper() else ord("a") if chr(n).isalnum() or chr(n) == "_" else ord(" ") for n in range(128)

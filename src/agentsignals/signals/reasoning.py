@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.model import Absent, Event, ToolCall, decode_roles, to_iso
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.signals import Measured, signals_with
 from agentsignals.views.session import Evidence, SessionView
 from agentsignals.words.lexicon import other_language, seed_self_corrections
@@ -34,7 +35,7 @@ _LOOKING = frozenset(("read", "search"))
 _CHANGING = frozenset(("edit", "shell_write"))
 _CHECKING = frozenset(("test", "build"))
 _GLANCES = ("explore", "localize")
-_THINK_TAG = re.compile(r"<think>(.*?)(?:</think>|\Z)", re.DOTALL)
+_THINK_TAG = deferred_pattern(r"<think>(.*?)(?:</think>|\Z)", re.DOTALL)
 
 
 class _State(Struct):
@@ -211,13 +212,13 @@ def _phases_of_calls(view: SessionView) -> list[str | None]:
     return labels
 
 
-_CODE = re.compile(r"\n[ \t>]*```[^`\n]*(?=\n|\Z)")
-_NUMBERED = re.compile(
+_CODE = deferred_pattern(r"\n[ \t>]*```[^`\n]*(?=\n|\Z)")
+_NUMBERED = deferred_pattern(
     r"\n[ \t]{0,6}(?:\*\*|#{1,4} )?(?:step |phase |task )?\d{1,2}[.):]\s+(?:\*\*)?(.{0,60})", re.IGNORECASE
 )
-_BULLET = re.compile(r"\n[ \t]{0,6}(?:[-*\u2022]|(?:- )?\[[ xX]\])[ \t]+(?:\*\*)?(.{0,60})")
-_LISTED = re.compile(r"\n {0,1}(?:\d{1,2}[.)]|[-*\u2022])[ \t]+\S")
-_BEGINS = re.compile(
+_BULLET = deferred_pattern(r"\n[ \t]{0,6}(?:[-*\u2022]|(?:- )?\[[ xX]\])[ \t]+(?:\*\*)?(.{0,60})")
+_LISTED = deferred_pattern(r"\n {0,1}(?:\d{1,2}[.)]|[-*\u2022])[ \t]+\S")
+_BEGINS = deferred_pattern(
     r"(?:step \d+[:.]? ?)?(?:\[[ x]\] )?"
     r"(?:(?:first|then|next|finally),? |i'll |i will |we'll |we will |let me |need to )?([a-z]+)"
 )

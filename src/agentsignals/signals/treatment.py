@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from agentsignals.model import Absent
-from agentsignals.redaction import redacted
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.signals import Measured, signals_with
 from agentsignals.views.session import Evidence, SessionView
 
 signal = signals_with(context="eval", level="attempt", source="harness", harness=True, origin="Agent Signals")
 
 _UNLIMITED = frozenset(("", "0", "none", "null", "unlimited", "inf", "infinity", "auto", "off", "-1"))
-_AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?) ?([a-z]{0,7})")
+_AMOUNT = deferred_pattern(r"(\d{1,15}(?:\.\d{1,9})?) ?([a-z]{0,7})")
 _SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms": 0.001, "m": 60.0}
 _SECONDS |= {"min": 60.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0}
 _PLAIN = {"": 1.0}
@@ -69,6 +68,8 @@ def _number(raw: Any, units: Mapping[str, float]) -> float | None:
 def _raw_text(raw: Any) -> str:
     if type(raw) is int and abs(raw) >= _MOST:
         return "more than anyone counts"
+    from agentsignals.redaction import redacted  # noqa: PLC0415  (loaded where a value is asked for, not in each run)
+
     # Masked before it is cut: no rule recognises half a key.
     return redacted(str(raw))[:_RAW_CHARS] if type(raw) in (str, int, float, bool) else type(raw).__name__
 

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from agentsignals.errors import AgentSignalsError, SourceError, UnknownSource, is_out_of_memory
 from agentsignals.formats import homes
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.model.registry import Registry, did_you_mean
 
 if TYPE_CHECKING:
@@ -77,10 +78,10 @@ class Origin(Struct, frozen=True):
 
 _SPLITS = "dataset_dict.json"
 """Lies beside the folders of splits that `datasets` saved to disk."""
-_IN_CACHE = re.compile(r"/datasets--((?:(?!--)[^/])+)--([^/]+)/snapshots/([0-9a-f]{7,64})/(.+)")
-_IN_HUB = re.compile(r"([^/@]+)/([^@]+)@([0-9a-f]{7,64}):(.+)", re.DOTALL)
-_SHARD = re.compile(r"(.+?)[-_.]\d{5}-of-\d{5}")
-_SPLIT = re.compile(r"(?:^|[-_.])(train|test|validation|valid|val|dev|eval)(?:[-_.]|$)")
+_IN_CACHE = deferred_pattern(r"/datasets--((?:(?!--)[^/])+)--([^/]+)/snapshots/([0-9a-f]{7,64})/(.+)")
+_IN_HUB = deferred_pattern(r"([^/@]+)/([^@]+)@([0-9a-f]{7,64}):(.+)", re.DOTALL)
+_SHARD = deferred_pattern(r"(.+?)[-_.]\d{5}-of-\d{5}")
+_SPLIT = deferred_pattern(r"(?:^|[-_.])(train|test|validation|valid|val|dev|eval)(?:[-_.]|$)")
 
 
 def origin_of(file: RawFile) -> Origin | None:
@@ -204,8 +205,8 @@ def path_of(uri: str) -> str:
 
 
 _IN_DATABASE, _MOST_KEY_CHARS = "///", 200
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_ESCAPE = re.compile(r"\\(?:\\|x([0-9a-f]{2}))")
+_SURROGATE = deferred_pattern("[\ud800-\udfff]")
+_ESCAPE = deferred_pattern(r"\\(?:\\|x([0-9a-f]{2}))")
 
 
 def _escaped(match: re.Match[str]) -> str:

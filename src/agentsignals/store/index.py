@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import sqlite3
 import stat
@@ -33,6 +32,7 @@ from msgspec.structs import replace
 
 from agentsignals import private_files
 from agentsignals.errors import StoreError
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.store import disk
 from agentsignals.store.disk import StoredFile, refuse_newer
 
@@ -976,7 +976,7 @@ def name_of(session_id: str) -> str:
     return _MARK.sub("", session_id)
 
 
-_MARK = re.compile(r"~[0-9a-f]{8}\Z")
+_MARK = deferred_pattern(r"~[0-9a-f]{8}\Z")
 
 
 def sessions_only_in(manifest: Manifest, files: set[str]) -> set[str]:

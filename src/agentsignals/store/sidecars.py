@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import time
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +23,7 @@ from msgspec import Struct, field
 from agentsignals import private_files
 from agentsignals.errors import StoreError
 from agentsignals.model import Label
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.store import disk
 from agentsignals.store.disk import StoredFile, code_stamp, refuse_newer
 from agentsignals.store.index import RETIRED
@@ -37,7 +37,7 @@ LIST_VERSION = 1
 LABELS_FOLDER, REPOSITORIES_FOLDER = "labels", "repos"
 _WAIT_S = 30.0
 """Seconds to wait for another writer of a single file."""
-_NUMBERED = re.compile(r"(?P<key>.+?)(?:\.(?P<number>\d+))?\.parquet")
+_NUMBERED = deferred_pattern(r"(?P<key>.+?)(?:\.(?P<number>\d+))?\.parquet")
 
 
 class Damage(Struct, frozen=True, kw_only=True):

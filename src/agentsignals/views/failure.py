@@ -36,7 +36,7 @@ _CALL_MARKUP = re.compile(
     r"|\{\s*\"(?:name|tool|tool_name|function)\"\s*:\s*\"[\w.-]+\"\s*,\s*\"(?:arguments|parameters|args|input)\"\s*:[^\n]{0,200}"
 )
 """A call in the forms that models are taught, in what should be prose."""
-_CALL_AS_TEXT = re.compile(rf"{_CALL_MARKUP.pattern}|```(?:bash|sh|shell|console|tool_code)\n[^`]{{1,200}}")
+_CALL_AS_TEXT = deferred_pattern(rf"{_CALL_MARKUP.pattern}|```(?:bash|sh|shell|console|tool_code)\n[^`]{{1,200}}")
 """A call in those forms, or a command in a fence: a call where none was made."""
 _REFUSALS = ("blocked", "invalid_arguments")
 """Error classes of calls that the harness did not carry out."""

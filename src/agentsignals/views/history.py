@@ -17,7 +17,9 @@ from zlib import crc32
 
 from msgspec import Struct, field
 
-_HOME = re.compile(r"(?:[A-Za-z]:)?[\\/](?:Users|home)[\\/]([^\\/]+)")
+from agentsignals.model.lazy import deferred_pattern
+
+_HOME = deferred_pattern(r"(?:[A-Za-z]:)?[\\/](?:Users|home)[\\/]([^\\/]+)")
 _WORKTREE = re.compile(r"(?:[\\/](?:\.claude[\\/]worktrees|\.worktrees)|(?<=[^\\/])(?:__|\.)worktrees)[\\/].+$")
 """Below a folder, or beside it under its name (`shop__worktrees/fix`)."""
 FEW_WORDS = 3

@@ -14,6 +14,7 @@ from msgspec import structs
 
 from agentsignals.changes.hunks import WHOLE_TREE
 from agentsignals.model import RAN, Attempt, ToolCall
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.shell import parse
 from agentsignals.shell.commands import answer_paths, git_verb, later_revision, leading_words, outside_sources
 from agentsignals.shell.tokens import names, operands, program, simple_commands
@@ -225,7 +226,7 @@ def _installed(call: ToolCall, project: str, cwd: str | None) -> Iterator[Action
 
 FEWEST_RENAMED = 3
 """At least so many lines must fit one renaming; a choice of this project."""
-TOKENS = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\w\s]")
+TOKENS = deferred_pattern(r"[A-Za-z_]\w*|\d[\w.]*|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\w\s]")
 _FEWEST_TOKENS, _MOST_LINES_RENAMED, _MOST_ALIKE = 6, 2_000, 8
 """At most so many lines of one skeleton are compared with each line."""
 _KEYWORDS = frozenset(keyword.kwlist) | names(LISTS["tests"]["keywords"])

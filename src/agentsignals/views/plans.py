@@ -10,14 +10,15 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.model import Roles, ToolCall, decode_roles
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.views.session import SessionView
 
 MOST_STEPS = 12
 """Longer plans keep their first steps (design/signals.md#plans)."""
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.S)
-_NUMBERED = re.compile(r"^[ \t]{0,6}(?:#{1,4} |\*\*)?(?:[Ss]tep |[Pp]hase |[Tt]ask )?\d{1,2}[.):] +(\S.*)$", re.M)
-_BULLETED = re.compile(r"^[ \t]{0,3}(?:[-*\u2022]|\[[ xX]\]|- \[[ xX]\]) +(\S.*)$", re.M)
-_CREATED = re.compile(r"#(\d+)")
+_FENCE = deferred_pattern(r"```.*?(?:```|\Z)", re.S)
+_NUMBERED = deferred_pattern(r"^[ \t]{0,6}(?:#{1,4} |\*\*)?(?:[Ss]tep |[Pp]hase |[Tt]ask )?\d{1,2}[.):] +(\S.*)$", re.M)
+_BULLETED = deferred_pattern(r"^[ \t]{0,3}(?:[-*\u2022]|\[[ xX]\]|- \[[ xX]\]) +(\S.*)$", re.M)
+_CREATED = deferred_pattern(r"#(\d+)")
 _MOST_PLAN_CHARS = 20_000
 
 

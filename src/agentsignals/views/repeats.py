@@ -6,7 +6,6 @@ choice of the limits, and how often an alarm is right.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ from msgspec import Struct, field
 
 from agentsignals.changes.hunks import edit_texts
 from agentsignals.model import Session, ToolCall, decode_roles
+from agentsignals.model.lazy import deferred_pattern
 
 Kind = Literal["failing", "alike", "same", "undone", "mostly"]
 """`failing`: failures of one thing (`thing`) with no success of it between. `alike`: failing calls with one result,
@@ -29,10 +29,10 @@ UNREPEATABLE = frozenset(("plan", "task", "ask"))
 """Classes whose calls are the same by nature: a to-do list is rewritten, a question asked again."""
 _UNDONE = frozenset(("none", "rejected", "cancelled"))
 """Statuses of calls that never ran, or that the person stopped."""
-STATUS = re.compile(r"(?:cd \S+ *(?:&&|;) *)?(?:git (?:-\S+ )*(?:status|log|diff)|ls|pwd)\b")
+STATUS = deferred_pattern(r"(?:cd \S+ *(?:&&|;) *)?(?:git (?:-\S+ )*(?:status|log|diff)|ls|pwd)\b")
 """Commands that look around, which nobody makes in vain."""
-_FOLDER = re.compile(r"\s*cd \S+ *(?:&&|;)\s*")
-_NUMBERS = re.compile(r"\d+")
+_FOLDER = deferred_pattern(r"\s*cd \S+ *(?:&&|;)\s*")
+_NUMBERS = deferred_pattern(r"\d+")
 _END_CHARS = 2_000
 """Characters compared at either end of a result."""
 _SMALL_CHARS = 8

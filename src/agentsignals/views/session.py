@@ -28,7 +28,7 @@ from agentsignals.model import (
     ToolCall,
     labeller_rank,
 )
-from agentsignals.model.lazy import once
+from agentsignals.model.lazy import deferred_pattern, once
 from agentsignals.model.prices import Kind, cost_formula
 from agentsignals.views.usage import final_share, is_lower_bound, last_closing, total_of
 from agentsignals.words.lexicon import (
@@ -50,7 +50,7 @@ OF_AGENT = frozenset(("text", "thinking", "tool_call", "tool_result"))
 _OF_CALLS = frozenset(("tool_call", "tool_result"))
 _TURN_OF = attrgetter("turn")
 # With the line break before it: found several times faster than "^".
-_COMMITTED = re.compile(r"\n\[(?:detached HEAD|[^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\]")
+_COMMITTED = deferred_pattern(r"\n\[(?:detached HEAD|[^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\]")
 _SHELL_CLASSES: dict[str | None, str] = {"write": "shell_write", "build": "build", "vcs": "vcs"}
 _Made = TypeVar("_Made")
 

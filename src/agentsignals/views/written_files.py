@@ -21,8 +21,8 @@ LONGEST_LINE = 400
 """Characters of a line that are compared; longer lines are data."""
 _MOST_EVENTS = 2_000
 """Events that are searched for a file's name; whatever names one does so early."""
-_FILE = re.compile(r"\n(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(.*)")
-_SCRATCH = re.compile(r"(?:^|/)(?:tmp|temp)/|^/tmp|^/var/tmp")
+_FILE = deferred_pattern(r"\n(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(.*)")
+_SCRATCH = deferred_pattern(r"(?:^|/)(?:tmp|temp)/|^/tmp|^/var/tmp")
 _STASHES = deferred_pattern(r"\bgit stash(?:\s+(?:push|save|-\w|--\w)|\s*(?:$|[;&|\n]))")
 _OUTSIDE: frozenset[EditOrigin | None] = frozenset(("repository", "network", "package"))
 
@@ -147,7 +147,7 @@ def written_files(view: SessionView) -> WrittenFiles:
 
 _FOLDER_OPTIONS = frozenset(("-d", "-C", "-t", "--target", "--dest", "--directory", "-P", "--pack-destination"))
 _UNPACKERS = frozenset(("unzip", "tar", "bsdtar", "7z"))
-_PACKED = re.compile(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?|gz|crate)$")
+_PACKED = deferred_pattern(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?|gz|crate)$")
 
 
 def _unpacked(made: WrittenFiles, call: ToolCall) -> None:

@@ -55,9 +55,9 @@ class Pattern:
 
 
 # A clause begins at the start, behind a full stop or line break, and behind a short opener ("ok, ").
-_STOP = re.compile(r"[.!?;\n]")
-_BLANKS = re.compile(r"\s*")
-_OPENER = re.compile(
+_STOP = deferred_pattern(r"[.!?;\n]")
+_BLANKS = deferred_pattern(r"\s*")
+_OPENER = deferred_pattern(
     r"(?:oh|ah|hm+|hmm|ok(?:ay)?|so|well|but|and|uh+|ugh|argh|sorry|yeah|yes|hey|please|pls|claude|great|cool)"
     r"[,.!: -]{1,3}"
 )
@@ -84,7 +84,7 @@ REJECTION, ACCEPTANCE, REVERT_ALL, GIVING_UP = (Pattern(**listed) for listed in 
 WEAK = frozenset(("why_did_you", "instead_redirect"))
 """Corrections only when said while refusing: "why did you use a list here?" is no pushback in SWE-chat's codebook."""
 
-NEW_INSTRUCTION = re.compile(
+NEW_INSTRUCTION = deferred_pattern(
     r"\b(?:instead|rather|let's|lets|use|try|make|do|keep|add|change|rename|move|write|only|should|want|need|must)\b"
 )
 """A refusal that also says what to do is a correction (SWE-chat's codebook)."""
@@ -94,9 +94,9 @@ SEED_CORRECTIONS = ("no", "that's not", "wrong", "undo", "revert", "actually", "
 
 ALL = (*CORRECTIONS, *FAILURE_REPORTS, REJECTION, ACCEPTANCE, REVERT_ALL, GIVING_UP)
 
-REJECTED_THING = re.compile(r"\s*(?:commits?|changes?|edits?|one|thing)\b")
+REJECTED_THING = deferred_pattern(r"\s*(?:commits?|changes?|edits?|one|thing)\b")
 """Objects of a phrase that takes something back: "revert the last" *change*."""
-QUOTED_DIALOG = re.compile(r"^\s*(?:\d[.)] )?yes\b", re.MULTILINE)
+QUOTED_DIALOG = deferred_pattern(r"^\s*(?:\d[.)] )?yes\b", re.MULTILINE)
 """A dialog's "Yes" line: a "No." behind it is the dialog's, not the person's."""
 
 
@@ -110,23 +110,25 @@ WINDOW_CHARS = 4000
 """A turn longer than this is cleaned this far first: a pasted log costs no more than a sentence."""
 BULLET = " \u2022 "
 
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.S)
+_FENCE = deferred_pattern(r"```.*?(?:```|\Z)", re.S)
 # U+2502 the terminal's frame; U+23BF, U+276F, U+23FA, U+25CF, U+2714, U+2717 what agents print before their own lines.
 _PRINTED_MARKS = "\u2502\u23bf\u276f\u23fa\u25cf\u2714\u2717"
 # Patterns of lines begin with the line break before them (`_without` puts one before the first line): a character that
 # is always there is found several times faster than "^".
-_QUOTED_LINE = re.compile(rf"\n[ \t]*[>|{_PRINTED_MARKS}].*")
+_QUOTED_LINE = deferred_pattern(rf"\n[ \t]*[>|{_PRINTED_MARKS}].*")
 _LOG_LINE = re.compile(
     r"\n[ \t]*(?:\d{4}-\d\d-\d\d[T ]\d\d:|\[\d\d:|at \w[\w.$<>]*\(|File \"[^\"]+\", line|[EWI]\d{4} |--- FAIL|=== RUN"
     r"|\$ |#\d+ ).*"
 )
-_DIFF_LINE = re.compile(r"\n(?:[+-]{1,3}(?=[ \t\w/{}#\"])|@@ |diff --git |index [0-9a-f]{7,}|\d{1,5}[ \t]+[+-] ).*")
+_DIFF_LINE = deferred_pattern(
+    r"\n(?:[+-]{1,3}(?=[ \t\w/{}#\"])|@@ |diff --git |index [0-9a-f]{7,}|\d{1,5}[ \t]+[+-] ).*"
+)
 _DIFF_LINES = 3
 """One or two lines that start with "-" are a person's list; three are a diff."""
-_INLINE_CODE = re.compile(r"`[^`\n]{1,200}`")
-_URL = re.compile(r"https?://\S+")
-_STRAIGHT_QUOTE = re.compile(r"\"[^\"\n]{1,200}\"")
-_CURLY_QUOTE = re.compile(r"“[^”\n]{1,200}”")
+_INLINE_CODE = deferred_pattern(r"`[^`\n]{1,200}`")
+_URL = deferred_pattern(r"https?://\S+")
+_STRAIGHT_QUOTE = deferred_pattern(r"\"[^\"\n]{1,200}\"")
+_CURLY_QUOTE = deferred_pattern(r"“[^”\n]{1,200}”")
 _PASTED = re.compile(
     r"\n\s*(?:(?:low|medium|high|critical) severity\b|location\s*:|additional locations"
     r"|(?:bug|issue|finding) \d+\s*[:.]|operation stopped by hook:|original prompt:"
@@ -270,7 +272,7 @@ def acceptance(text: str, kind: str = "prompt") -> str | None:
 
 
 _CHANGE = r"(?:touch|chang|edit|modif|alter|rewrit|creat|writ|add|refactor|rename|remov|delet)\w*"
-_LIMITS = re.compile(
+_LIMITS = deferred_pattern(
     rf"\bnothing else\b|\bno (?:other|further|more) (?:files?|changes?|edits?|places?|parts?)\b"
     rf"|\b(?:don't|do not|dont|must not|mustn't|never|without) (?:\w+ )?{_CHANGE} (?:\w+ ){{0,2}}"
     r"(?:else|other|anything|everything|rest)\b"
@@ -331,7 +333,7 @@ _SMALL_WORDS = (
 )
 """Words that hardly another language in Latin letters shares."""
 _ENGLISH = frozenset(_SMALL_WORDS.split())
-_NOT_LATIN = re.compile(r"[^\x00-\u024f]")
+_NOT_LATIN = deferred_pattern(r"[^\x00-\u024f]")
 OTHER = "other"
 ENOUGH_WORDS = 12
 """A text of fewer words may do without any of the small words of its language."""
@@ -416,16 +418,16 @@ def _ways_of_saying(sentiment: str) -> dict[str, re.Pattern[str]]:
     return {name: re.compile(pattern.replace("\n", "")) for name, pattern in listed.items()}
 
 
-_WISHED = re.compile(
+_WISHED = deferred_pattern(
     r"(?:\b(?:not|never|no|hardly|less|would|could|should|might|can|may|if|unless|until|isn't|aren't|wasn't|doesn't|don't|didn't|won't"
     r"|make|makes|making|ensure|sure|be|want|wants|needs?)\b|'d\b)(?: \w+){0,3} ?\Z"
 )
 """Words before praise that deny it, or wish for it."""
-_ASKED = re.compile(r"[^.!?\n]{0,120}\?")
+_ASKED = deferred_pattern(r"[^.!?\n]{0,120}\?")
 """The rest of a question: whether something is good is asked, not said."""
-_HEAT = re.compile(r"!!|\?\?|\?!|!\?|\b(?:fuck|shit|damn|crap|bullshit)\w{0,9}\b")
+_HEAT = deferred_pattern(r"!!|\?\?|\?!|!\?|\b(?:fuck|shit|damn|crap|bullshit)\w{0,9}\b")
 """Marks that make an objection NEGATIVE. Alone they mean nothing: swearing is how developers talk (agent-traces)."""
-_ORDER = re.compile(r"(?:commit|push|merge|ship|done)\b")
+_ORDER = deferred_pattern(r"(?:commit|push|merge|ship|done)\b")
 """Orders that accept without praise."""
 
 
@@ -471,11 +473,11 @@ def unmatched_class(task: str) -> str:
     ).value
 
 
-_FENCED = re.compile(r"(\n[ \t>]*```[^`\n]*)(?=\n|\Z)")
+_FENCED = deferred_pattern(r"(\n[ \t>]*```[^`\n]*)(?=\n|\Z)")
 """The line that opens a code block or closes one."""
-_THINK_TAG = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-_CODE_SPAN = re.compile(r"`([^`\n]{1,200})`")
-_CITED_LINE = re.compile(r"\n[ \t]*>.*")
+_THINK_TAG = deferred_pattern(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_CODE_SPAN = deferred_pattern(r"`([^`\n]{1,200})`")
+_CITED_LINE = deferred_pattern(r"\n[ \t]*>.*")
 _BETWEEN = "\n\n"
 FIRST_WORDS_CHARS = 500
 """Enough to tell a language by."""
@@ -673,7 +675,7 @@ class Phrases:
         return spans
 
 
-_SENTENCE_END = re.compile(r"(?<!e\.g)(?<!i\.e)[.!?](?=\s)|\n")
+_SENTENCE_END = deferred_pattern(r"(?<!e\.g)(?<!i\.e)[.!?](?=\s)|\n")
 _NO_END = ("?", "=", "/", "&")
 """Behind a question mark: another one, or the rest of an address."""
 MOST_OF_A_QUESTION = 300
@@ -754,7 +756,7 @@ class Mentions:
         return False
 
 
-_NAMING = re.compile(r"[_-]|[a-z][A-Z]|\d")
+_NAMING = deferred_pattern(r"[_-]|[a-z][A-Z]|\d")
 """A stem with one of these is a name, not a word that happens to be one ("main", "index")."""
 
 
@@ -775,7 +777,7 @@ def endings(folder: str) -> Iterator[str]:
 # -- Phrases of agents' messages, in English (`phrases.toml`; design/signals.md#word-lists). Each condition on what
 # follows a phrase excludes a false match that was met in real sessions.
 
-_CLAUSE_BEGINS = re.compile(
+_CLAUSE_BEGINS = deferred_pattern(
     r"(?:^|[.!?\n:;(\u2014\u2013]|\s-)[\s*_#>)-]*"
     r"(?:(?:oh|ah|hm+|but|ok(?:ay)?|so|and|well|no|yes|oops)\b[ ,.!\u2014-]+){0,3}\Z"
 )
@@ -853,7 +855,7 @@ def _finder(phrases: Phrases) -> Callable[[Prose], list[Span]]:
 
 hedges, seed_hedges, seed_self_corrections = map(_finder, (HEDGES, SEED_HEDGES, SEED_SELF_CORRECTIONS))
 """Hedges; and the inventory's four hedges and two phrases of self-correction, for comparison."""
-_SENTENCE_ENDS = re.compile(r"[.!?](?=\s)|\n")
+_SENTENCE_ENDS = deferred_pattern(r"[.!?](?=\s)|\n")
 
 
 def self_corrections(prose: Prose) -> list[Span]:

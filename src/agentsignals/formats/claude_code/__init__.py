@@ -6,6 +6,7 @@ from typing import Any
 from agentsignals.formats import Claim, Format
 from agentsignals.formats import profile as tools
 from agentsignals.formats.records import Head, inside
+from agentsignals.model.lazy import deferred_pattern
 
 _OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 
@@ -105,7 +106,7 @@ _MADE_IN = re.compile(
     rb"read the full transcript at: [^\s\"]{0,400}?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl"
 )
 _META = ".meta.json"
-_ABOUT_SUBAGENT = re.compile(r"(?:([^/]+)/subagents/(?:[^/]+/)*)?agent-[^/]+\.meta\.json$")
+_ABOUT_SUBAGENT = deferred_pattern(r"(?:([^/]+)/subagents/(?:[^/]+/)*)?agent-[^/]+\.meta\.json$")
 """A note on a subagent, next to its log."""
 
 
@@ -141,7 +142,7 @@ def claims(head: Head) -> Claim | None:
 
 
 _NAME = re.compile(r"([A-Za-z][A-Za-z_-]{2,40}?)(?:[-_/@ ]v?(\d[\w.+-]*))?\Z")
-_NO_NAME = re.compile(
+_NO_NAME = deferred_pattern(
     r"(?i:unknown|dev|development|local|redacted|none|null|latest|canary|nightly|beta|alpha|claude.*)"
 )
 _OWN_FORMAT = ("swival",)

@@ -41,17 +41,18 @@ from agentsignals.model import (
     Turn,
     logged_iso,
 )
+from agentsignals.model.lazy import deferred_pattern
 
 INTERRUPTED = "[Request interrupted by user"
 PLAN = "Implement the following plan:"
 _SUMMARY = "This session is being continued from a previous conversation"
 _COMMAND_TAGS = ("<command-name>", "<command-message>", "<command-args>")
-_COMMAND = re.compile(r"/?([^<\s]*)")
-_TYPED_COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?=\s|$)")
+_COMMAND = deferred_pattern(r"/?([^<\s]*)")
+_TYPED_COMMAND = deferred_pattern(r"/([A-Za-z][\w:.-]*)(?=\s|$)")
 _CONTEXT = re.compile(r"<(ide_opened_file|ide_selection|ide_diagnostics|system-reminder)>")
 _OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 _AGENT: tuple[EventKind, ...] = ("text", "thinking", "tool_call", "human_turn")
-_WITHDRAWN = re.compile(r"cancel|clear|drop|withdr|reject|discard|expire|delete|block|supersede|abort|fail")
+_WITHDRAWN = deferred_pattern(r"cancel|clear|drop|withdr|reject|discard|expire|delete|block|supersede|abort|fail")
 """Beginnings of reasons for which a queued message was removed unsaid: `cancelled_by_sender`, `dropped_by_hook`."""
 _MOST_QUEUED = 500
 """Queued messages. Nobody types so many ahead, and each one is searched for among all."""
@@ -245,7 +246,7 @@ _DENIED = (
     "Permission to use", "Permission for this action", "Permission for this tool use",
     "Claude requested permissions to",
 )  # fmt: skip
-_ENDED = re.compile(
+_ENDED = deferred_pattern(
     r"<usage>\s{0,9}<total_tokens>(\d{1,15})</total_tokens>\s{0,9}<tool_uses>(\d{1,15})</tool_uses>", re.ASCII
 )
 _ABOUT_AGENT = ("tool-use-id", "task-id")
@@ -326,7 +327,7 @@ def _edits(builder: SessionBuilder, call: ToolCall, structured: records.Structur
 HANDED_ON_WITHIN_US = 60_000_000
 """From the refusal to the hand-off. It is written within a second; a minute allows for a slow start. Later the same
 plan was taken up again, which is no answer to the question."""
-_TRANSCRIPT = re.compile(r"read the full transcript at: \S*?([^/\\\s]+)\.jsonl")
+_TRANSCRIPT = deferred_pattern(r"read the full transcript at: \S*?([^/\\\s]+)\.jsonl")
 _POINTER = "\n\n\nIf you need specific details from before exiting plan mode"
 
 

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from agentsignals.model import UNSPOKEN, Absent, EventKind, ToolCall, TurnKind
 from agentsignals.model.lazy import deferred_pattern
 from agentsignals.model.prices import PAID, PROMPT
-from agentsignals.redaction import redacted
 from agentsignals.signals import Measured, Row, ratio, signals_with
 from agentsignals.stats.agent_traces import (
     FEWEST_SESSIONS,
@@ -358,7 +357,7 @@ _RULES = [
     _Rule(**{**rule, "pattern": deferred_pattern(rule["pattern"].replace("\n", ""))})
     for rule in word_lists("requests")["first_message"]
 ]
-_CONTINUES = re.compile(
+_CONTINUES = deferred_pattern(
     r"\A(?:(?:y|yes|yep|yeah|ok|okay|continue|proceed|go ahead|do it)\b|[1-3]\W*\Z"
     r"|(?:commit|push)\b(?=\W*\Z| (?:it|this|that|these|everything|all|and|to|now|please|the changes?)\b))"
 )
@@ -411,7 +410,7 @@ LONG_CHARS = 120
 _DIGEST_BYTES = 12
 _CUT = "\u2026"
 
-_SECRET = re.compile(
+_SECRET = deferred_pattern(
     r"\b(?:sk|pk|rk|ghp|gho|ghs|ghu|github_pat|glpat|xox[abprs]|hf|npm|akia|asia|aiza|eyj)[-_]?[\w-]{16,200}"
     r"|\b(?=[\w+-]{0,40}\d)[\w+-]{32,200}={0,2}"
     r"|(?<=://)[^\s/@]{1,100}:[^\s/@]{1,100}(?=@)|\b(?:password|passwd|secret|token|api[_-]?key)\s{0,3}[=:]\s{0,3}\S{1,200}"
@@ -421,8 +420,8 @@ _LONG_RUN = b"x" * 18
 """The shortest beginning of a key, of two letters, and what must follow it."""
 _IN_RUNS = bytes(ord("x" if chr(n).isalnum() or chr(n) in "_+-?" else " ") for n in range(128)).ljust(256)
 """Letters, digits and marks of keys; a question mark stands for all beyond ASCII."""
-_ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,4}")
-_PATH = re.compile(r"(?<![\w/:.])(?:[A-Za-z]:\\|~?/|\\\\)[\w.@~-]{1,100}[/\\][^\s'\"]{1,400}")
+_ADDRESS = deferred_pattern(r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,4}")
+_PATH = deferred_pattern(r"(?<![\w/:.])(?:[A-Za-z]:\\|~?/|\\\\)[\w.@~-]{1,100}[/\\][^\s'\"]{1,400}")
 
 
 def _pooled(sessions: Sequence[dict[str, dict[str, Any]]]) -> list[dict[str, dict[str, Any]]]:
@@ -468,6 +467,8 @@ def message_counts(view: SessionView, why: Evidence) -> dict[str, dict[str, Any]
 @lru_cache(maxsize=1024)
 def _normal(text: str) -> str:
     """Return the form that equal messages share. Masked before it is folded: rules know keys by their capitals."""
+    from agentsignals.redaction import redacted  # noqa: PLC0415  (loaded where a value is asked for, not in each run)
+
     low = _masked(redacted(text))
     return low.rstrip(".! \n\t") or low
 

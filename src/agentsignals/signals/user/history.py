@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from agentsignals.changes.hunks import lines_by_file, lines_of
 from agentsignals.changes.worktrees import MOST_TOLD
 from agentsignals.model import Absent, to_iso
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.signals import Measured, signals_with
 from agentsignals.views.calls import complete_lines
 from agentsignals.views.history import AHEAD_S, History, prints
@@ -18,16 +19,16 @@ signal = signals_with(origin="Agent Signals")
 SECOND = 1_000_000
 MOST_COMMITS = 500
 """More commits in one session are a history that was listed in full."""
-_ELSEWHERE = re.compile(r"\bcd\s|\s-C\s|\bclone\b|--git-dir|--work-tree|\bsubmodule\b")
+_ELSEWHERE = deferred_pattern(r"\bcd\s|\s-C\s|\bclone\b|--git-dir|--work-tree|\bsubmodule\b")
 """Parts of a command that point Git at another folder than the session's."""
 _SIGNS_OF_ELSEWHERE = ("cd", "-C", "clone", "--git-dir", "--work-tree", "submodule")
 """Each match of `_ELSEWHERE` has one of them."""
-_REMOTE = re.compile(
+_REMOTE = deferred_pattern(
     r"\n(?:origin[ \t]+|To |From )(?:\S*?@|[a-z]+://)?(?:[\w-]+\.)+[a-z]+(?::\d+)?[:/](?:\S*/)?([\w.-]+/[\w.-]+?)"
     r"(?:\.git)?/?(?:[ \t]|$)",
     re.MULTILINE,
 )
-_COMMIT = re.compile(r"\n(?:[*|\\/ ]*(?:commit )?|\[[^\]\n]*[ ])([0-9a-f]{7,40})(?=[\s\]]|$)", re.MULTILINE)
+_COMMIT = deferred_pattern(r"\n(?:[*|\\/ ]*(?:commit )?|\[[^\]\n]*[ ])([0-9a-f]{7,40})(?=[\s\]]|$)", re.MULTILINE)
 """At the head of a line, as `git log` and `git commit` write it; never the blobs of a diff. With the line break before
 it, as above: found several times faster than `^`."""
 

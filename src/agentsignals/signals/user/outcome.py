@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from agentsignals.changes.hunks import WHOLE_TREE
 from agentsignals.changes.worktrees import MOST_TOLD, EarlierSessions, Kind, LinesCommitted, LinesTakenBack, read
 from agentsignals.model import RAN, UNSPOKEN, Absent, Edit, Event, ToolCall
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.signals import Measured, signals_with
 from agentsignals.views.history import History
 from agentsignals.views.session import Evidence, SessionView, closing_question, cut_short, plan_handed_on
@@ -26,14 +26,14 @@ NO_VERDICT = "no_verdict"
 _LOW = {"confidence": "low"}
 
 _ALL_FILES = r"(?:-- +)?(?:\.|:/|\*)(?=\s|$|[;&|)<])"
-_REVERTS = re.compile(
+_REVERTS = deferred_pattern(
     r"(?:^|[;&|(\n>])\s*git (?:-C \S+ |-\S+ )*(?:"
     rf"checkout (?:HEAD )?{_ALL_FILES}|restore (?!--staged\b(?!.*--worktree))(?:-\S+ )*{_ALL_FILES}"
     r"|reset (?:-\S+ )*--hard(?P<target> +(?!HEAD(?:\s|$|[;&|)]))[^\s;&|)<>]+)?|clean -\w*f"
     r"|(?P<stash>stash)(?= *$| *[;&|)\n]| +(?:push|save|-))(?![^\n;&|]* -- ))",
 )
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-_UNSTASHES = re.compile(r"\bgit stash (?:pop|apply)\b")
+_QUOTED = deferred_pattern(r"'[^']*'|\"[^\"]*\"")
+_UNSTASHES = deferred_pattern(r"\bgit stash (?:pop|apply)\b")
 
 
 @signal("user.output_applied", "bool", "flag", version=3, source="git", status="needs a repository")

@@ -18,6 +18,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from agentsignals.errors import SourceError
 from agentsignals.model import CLASSIFIER, ENCODER, Turn
+from agentsignals.model.lazy import deferred_pattern
 from agentsignals.words.lexicon import RULES_BY_TASK
 
 # -- Features are named `kind:what`: `w:` one word or two in a row, `b:` the first ones, `e:` the last, `c:` three to
@@ -35,16 +36,16 @@ TEXT_KINDS = ("w", "b", "e", "c", "p")
 _BEGINNING_WORDS = 3
 _LETTERS = (3, 4, 5)
 _FEW_WORDS, _MANY_WORDS = 4, 60
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_URL = re.compile(r"https?://\S{1,500}")
-_PATH = re.compile(
+_FENCE = deferred_pattern(r"```.*?(?:```|\Z)", re.DOTALL)
+_URL = deferred_pattern(r"https?://\S{1,500}")
+_PATH = deferred_pattern(
     r"@?[\w.\-~]{0,100}/[\w./\-]{1,300}|\b[\w\-]{1,100}\.(?:go|py|tsx?|jsx?|md|json|ya?ml|sh|rs|toml|txt)\b"
 )
-_DIGITS = re.compile(r"\d+")
-_WORD = re.compile(r"[^\W\d_][\w']{0,40}|<(?:code|url|path)>|0|[?!.,:;]{1,3}|[^\s\w]")
-_ITEM = re.compile(r"(?m)^[ \t]{0,20}(?:[-*]|\d{1,3}[.)])[ \t]")
-_CAPITALS = re.compile(r"\b[A-Z]{3,40}\b")
-_ERROR = re.compile(r"(?i)error|fail|exception|traceback|panic")
+_DIGITS = deferred_pattern(r"\d+")
+_WORD = deferred_pattern(r"[^\W\d_][\w']{0,40}|<(?:code|url|path)>|0|[?!.,:;]{1,3}|[^\s\w]")
+_ITEM = deferred_pattern(r"(?m)^[ \t]{0,20}(?:[-*]|\d{1,3}[.)])[ \t]")
+_CAPITALS = deferred_pattern(r"\b[A-Z]{3,40}\b")
+_ERROR = deferred_pattern(r"(?i)error|fail|exception|traceback|panic")
 _FIRST_EMOJI = 0x1F000
 
 
@@ -90,20 +91,20 @@ def features(turn: Turn, answer_end: str | None) -> dict[str, float]:
     )
 
 
-_ASKS = re.compile(
+_ASKS = deferred_pattern(
     r"\?|\b(?:let me know|tell me|which (?:one|option|of)|would you (?:like|prefer)|do you want|want me to|shall i"
     r"|should i|if you want|say the word|reply with|pick|choose|your call|prefer)\b"
 )
 """The agent leaves something to the person."""
-_OPTION = re.compile(
+_OPTION = deferred_pattern(
     r"(?m)(?:^|[\s(*\[|])(?:option )?([a-h]|\d{1,2})[)\].:*]|\boption ([a-h]|\d{1,2})\b|\[([a-z]{1,3})\]"
 )
 """The sign of an option in the agent's list."""
-_CHOICE = re.compile(
+_CHOICE = deferred_pattern(
     r"\A\W{0,3}(?:(?:yes|ok|okay|sure|go|let'?s|do|take|with|use|i|prefer|choose|pick|the|please|both)[ ,]{1,2}){0,4}"
     r"(?:option |number |#)?\(?([a-h]|\d{1,2}|[a-z]{1,3})\)?(?:\W|\Z)"
 )
-_ORDINAL = re.compile(
+_ORDINAL = deferred_pattern(
     r"\b(?:(?:the )?(?:first|second|third|last|former|latter)(?: (?:one|option))?|both|neither|all of them)\b"
 )
 _MOST_CHOICE_WORDS = 14
