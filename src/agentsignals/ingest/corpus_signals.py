@@ -240,23 +240,32 @@ def merge_sites(sites: Iterable[Site]) -> list[Site]:
 def measure_places(store: Store) -> tuple[int, StoredFile | None]:
     """Compute where each session lies and write it. Return what the index records: the run, and the file."""
     manifest, place = store.manifest, catalogue()["place"]
-    lies = places_of(store, keep=True)
+    named = {context for context in CONTEXTS if place.applies_to(context)}
+    ids: list[str] = []
+    which: list[int] = []
+    numbers: dict[tuple[Context, str | None, str | None], int] = {}
 
-    def tables() -> Iterator[Any]:
+    def numbered() -> Iterator[ShardSites]:
         for shard in _of_shards(store, shard_sites, keep=True):
-            there = [session for session in shard.sessions if place.applies_to(session[1])]
-            values: dict[tuple[Context, str | None, str | None], int] = {}
-            which = [values.setdefault((context, repo, cwd), len(values)) for _, context, repo, cwd in there]
-            yield of_sessions(signal_table([value_at(*site) for site in values]), which, [i for i, *_ in there])
+            for session_id, context, repo, cwd in shard.sessions:
+                if context in named:
+                    ids.append(session_id)
+                    which.append(numbers.setdefault((context, repo, cwd), len(numbers)))
+            yield shard
 
-    @cache
-    def value_at(context: Context, repo: str | None, cwd: str | None) -> SignalRows:
+    def rows_at(context: Context, repo: str | None, cwd: str | None) -> SignalRows:
         history = History(place=lies[context].get(site_id(repo, cwd)), known_until=0, known_since=0)
         session = Session(session_id="", context=context, format="", agent="", artifact_id="")
         return signal_rows(session, measure(SessionView(session), None, history, frozenset((place.name,))))
 
+    lies = places_of(numbered())
+    values = signal_table([rows_at(*site) for site in numbers])
+    tables = (
+        of_sessions(values, which[at : at + shards.AT_ONCE], ids[at : at + shards.AT_ONCE])
+        for at in range(0, len(ids), shards.AT_ONCE)
+    )
     manifest.run += 1
-    manifest.places = shards.write_corpus_values(store.folder, f"places.{manifest.run}.parquet", tables())
+    manifest.places = shards.write_corpus_values(store.folder, f"places.{manifest.run}.parquet", tables)
     remove_stale_summaries(store)
     return manifest.run, manifest.places
 
@@ -267,15 +276,15 @@ def read_summaries(store: Store, among: frozenset[str], keep: bool = False) -> d
     return dict(zip(store.readable_shards(*READ), _of_shards(store, read, keep), strict=True))
 
 
-def _of_shards(store: Store, read: Callable[..., _Summary], keep: bool) -> Iterator[_Summary]:
+def _of_shards(store: Store, read: Callable[..., _Summary], keep: bool = False) -> Iterator[_Summary]:
     for name in store.readable_shards(*READ):
         yield read(store.folder, name, store.signal_files(name), keep, store.manifest.shards[name].gone)
 
 
-def places_of(store: Store, keep: bool = False) -> dict[Context, dict[str, str]]:
+def places_of(of: Store | Iterable[ShardSites]) -> dict[Context, dict[str, str]]:
     """Return the project of each repository and folder (`site_id`), by context."""
-    held = [shard.sites for shard in _of_shards(store, shard_sites, keep)]
-    return {context: places(merge_sites(s for sites in held for s in sites.get(context, ()))) for context in CONTEXTS}
+    sites = [shard.sites for shard in (_of_shards(of, shard_sites) if isinstance(of, Store) else of)]
+    return {context: places(merge_sites(s for those in sites for s in those.get(context, ()))) for context in CONTEXTS}
 
 
 # Values across sessions

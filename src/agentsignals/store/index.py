@@ -128,6 +128,10 @@ class ShardEntry(Struct, kw_only=True):
     gone_artifacts: list[str] = field(default_factory=list)
     """Artifacts likewise."""
 
+    @property
+    def bytes(self) -> int:
+        return sum(part.bytes for part in self.tables.values())
+
 
 class FileStamp(NamedTuple):
     """What a run asks of each file: its state at its last reading, where a difference means that it is read again, and
@@ -518,8 +522,11 @@ class Manifest:
         where = f"context = :context AND visible_output_tokens IS NOT NULL AND shard IN {_AMONG} LIMIT 1"
         return bool(self._live("1", "sessions", where, context=context, values=_json(shards)))
 
-    def sessions_by_shard(self) -> dict[str, int]:
-        return dict(self._live("shard, count(*)", "sessions", "true GROUP BY 1"))
+    def sessions_by_shard(self, shards: Iterable[str] | None = None) -> dict[str, int]:
+        """Return the number of sessions of all shards, or of these."""
+        if shards is None:
+            return dict(self._live("shard, count(*)", "sessions", "true GROUP BY 1"))
+        return dict(self._live("shard, count(*)", "sessions", f"shard IN {_AMONG} GROUP BY 1", values=_json(shards)))
 
     def stamps(self) -> dict[str, FileStamp]:
         """Return what a run asks of each file."""

@@ -37,7 +37,7 @@ _TEXTS = frozenset(("text", "arguments", "command", "value", "detail", "facts"))
 _VALUE = ["session_id", "signal", "value", "absent", "absent_detail"]
 _FOUND_BY = ["session_id", "artifact_id", "signal"]
 _ROW_GROUP = 131_072
-_AT_ONCE = 32_768
+AT_ONCE = 32_768
 """Rows in memory at once, where files are combined."""
 _PIECE_ROWS = 2_048
 """Rows of a long session in memory at once, as columns."""
@@ -61,7 +61,7 @@ def shard_rows(sessions: list[Session], rows: Sequence[SignalRows], attempts: li
     counted = [tables.totals(s) for s in sessions]
     made = {"sessions": parquet.session_table(sessions, counted)}
     pieces: Iterable[tuple[str, pa.Table]] = ()
-    if sum(len(session.events) for session in sessions) > _AT_ONCE and len(sessions) <= _FEW:
+    if sum(len(session.events) for session in sessions) > AT_ONCE and len(sessions) <= _FEW:
         for _ in _pieces(sessions):  # what can't be a row is found before anything is written
             pass
         pieces = _pieces(sessions)
@@ -152,7 +152,7 @@ def combine_batches(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
     for table in parts:
         waiting.append(table)
         n += table.num_rows
-        if n >= _AT_ONCE:
+        if n >= AT_ONCE:
             yield pa.concat_tables(waiting).combine_chunks()
             waiting, n = [], 0
     if waiting:
@@ -483,9 +483,11 @@ def compact(store: Store) -> int:
         store.manifest.shards_changed()
         store.commit()
         went += len(group)
-    counted, whole = store.manifest.sessions_by_shard(), set(store.readable_shards())
-    for name, entry in list(store.manifest.shards.items()):
-        if name in whole and entry.gone and len(entry.gone) >= counted.get(name, 0):
+    whole = set(store.readable_shards())
+    lessened = [name for name, entry in store.manifest.shards.items() if entry.gone and name in whole]
+    counted = store.manifest.sessions_by_shard(lessened)
+    for name in lessened:
+        if len(store.manifest.shards[name].gone) >= counted.get(name, 0):
             store.rewrite(name)
             store.manifest.shards_changed()
             store.commit()
@@ -526,12 +528,12 @@ def merge(root: Path, entries: dict[str, ShardEntry], new_name: str, is_emptied:
 
 def _small_shards(store: Store) -> Iterator[list[str]]:
     """Small shards of one tier whose values were computed alike, in order of name."""
-    whole, counted = set(store.readable_shards()), store.manifest.sessions_by_shard()
-    tiers: dict[object, list[str]] = defaultdict(list)
-    for name, entry in sorted(store.manifest.shards.items()):
+    whole, tiers = store.readable_shards(), defaultdict[object, list[str]](list)
+    small = {name: entry for name in whole if (entry := store.manifest.shards[name]).bytes < LARGE_BYTES}
+    counted = store.manifest.sessions_by_shard(small)
+    for name, entry in small.items():
         sessions = counted.get(name, 0)
-        n_bytes = sum(part.bytes for part in entry.tables.values())
-        if name in whole and n_bytes < LARGE_BYTES and sessions < LARGE_SESSIONS:
+        if sessions < LARGE_SESSIONS:
             tier = 0
             while sessions >= FEW:
                 tier, sessions = tier + 1, sessions // FEW
