@@ -28,6 +28,7 @@ except SystemExit as end:
 ARROW, DUCKDB = ("pyarrow", "numpy"), ("duckdb",)
 SIGNALS = ("agentsignals.signals", "agentsignals.shell", "agentsignals.views.session")
 FINDINGS = ("agentsignals.questions.findings", "agentsignals.redaction")
+NOT_TO_READ = ("agentsignals.questions.ranking", "typing_extensions", "cloudpickle")
 LIBRARY = ("statistics", "difflib", "concurrent.futures", "importlib.metadata", "jinja2", "tqdm", "yaml")
 FOREIGN = tuple(f"agentsignals.formats.{name}" for name in ("amp", "atif", "codex", "goose", "opencode", "pi", "zed"))
 OWN = ("agentsignals.formats.claude_code", *FOREIGN)
@@ -36,9 +37,19 @@ UNLOADED = {
     "--help": ("msgspec", "logging", "agentsignals.model", "agentsignals.store", *LIBRARY),
     "sessions --help": ("msgspec", "agentsignals.cli.explore", *LIBRARY),
     "sessions --store STORE": (*ARROW, *SIGNALS, *FINDINGS, *OWN, "statistics", "difflib", "jinja2"),
-    "analyze CORPUS --store STORE --no-report --quiet": (*ARROW, *DUCKDB, *SIGNALS, *FINDINGS, *OWN, *LIBRARY),
+    "analyze CORPUS --store STORE --no-report --quiet": (
+        *ARROW,
+        *DUCKDB,
+        *SIGNALS,
+        *FINDINGS,
+        *OWN,
+        *LIBRARY,
+        *NOT_TO_READ,
+    ),
     "analyze EMPTY --store NEW --quiet": (*ARROW, *DUCKDB, *SIGNALS, *FINDINGS, *OWN, *LIBRARY),
-    "analyze CLAUDE --store NEW --no-report --quiet --jobs 1": ("numpy", *DUCKDB, FINDINGS[0], *FOREIGN, "jinja2"),
+    "analyze CLAUDE --store NEW --no-report --quiet --jobs 1": (
+        *("numpy", *DUCKDB, *FINDINGS, *FOREIGN, "jinja2", *NOT_TO_READ),
+    ),
 }
 
 

@@ -9,8 +9,6 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from agentsignals.model.lazy import deferred_pattern
-
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _ASCII = bytes(range(128))
 _KINDS = bytes(
@@ -25,7 +23,7 @@ _UNSEEN = re.compile(
     "\uffff\U000e0000-\U000e007f]"
 )
 """Control characters, and those that turn text around or hide in it; joiners stay, which scripts and emoji need."""
-_LIVE = deferred_pattern(r"[\t\r']|[\s'\"\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+_LIVE = re.compile(r"[\t\r']|[\s'\"\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 """First characters of a cell that a spreadsheet runs, or that has our own mark: `=`, `+`, `-`, `@` and their wide
 forms, behind characters that are dropped before a formula is looked for (OWASP, "CSV Injection")."""
 _LONE = re.compile("[\ud800-\udfff]")
