@@ -8,9 +8,10 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from html import unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow.parquet as pq
@@ -246,6 +247,26 @@ def test_workers_find_the_secrets_that_one_process_does(store: Path, tmp_path: P
     secrets._in_memory.clear()  # as in another process
     (tmp_path / "shared" / FILE).unlink()
     assert ran.stdout.decode() == " ".join(sorted(known_secrets(Store(tmp_path / "shared")).values)) + "\n"
+
+
+def test_an_interrupted_search_for_secrets_goes_on_where_it_ended(store: Path, tmp_path: Path) -> None:
+    pipeline.analyze([str(store.parent / "in")], tmp_path / "shared", jobs=1, shard_bytes=4_000)
+    looked_at: list[str] = []
+    secrets._in_memory.clear()  # other tests have read these texts
+
+    def first_alone(function: Callable[[str], Any], shards: Sequence[str]) -> Iterator[Any]:
+        yield function(shards[0])
+        raise KeyboardInterrupt
+
+    def each(function: Callable[[str], Any], shards: Sequence[str]) -> Iterator[Any]:
+        looked_at.extend(shards)
+        return map(function, shards)
+
+    with pytest.raises(KeyboardInterrupt):
+        known_secrets(Store(tmp_path / "shared"), each=first_alone)
+    secrets._in_memory.clear()  # as in another process
+    known_secrets(Store(tmp_path / "shared"), each=each)
+    assert len(looked_at) == len(Store(tmp_path / "shared").manifest.shards) - 1 > 0
 
 
 def test_each_verb_says_what_it_masks() -> None:

@@ -94,16 +94,18 @@ def known_secrets(
         done = 0
         if new:
             progress("collecting secrets", done, sum(sizes.values()))
-        for name, given_away, secrets in each(partial(_collected, store, None), new):
-            _in_memory[marks[name]] = given_away, secrets
-            done += sizes[name]
-            progress("collecting secrets", done, sum(sizes.values()))
-        if new:
-            live = {_mark(store, name) for name in store.manifest.shards}
-            found = {mark: rows for mark, (rows, _) in _in_memory.items() if mark in live}
-            held = _Kept(_code(), {mark: kept.shards[mark] for mark in kept.shards.keys() & live} | found)
-            with suppress(OSError):  # who can't write here collects them in each run
-                disk.write_atomically(store.folder / FILE, msgspec.json.encode(held))
+        try:
+            for name, given_away, secrets in each(partial(_collected, store, None), new):
+                _in_memory[marks[name]] = given_away, secrets
+                done += sizes[name]
+                progress("collecting secrets", done, sum(sizes.values()))
+        finally:  # whoever interrupts it begins where it ended
+            if done:
+                live = {_mark(store, name) for name in store.manifest.shards}
+                found = {mark: rows for mark, (rows, _) in _in_memory.items() if mark in live}
+                held = _Kept(_code(), {mark: kept.shards[mark] for mark in kept.shards.keys() & live} | found)
+                with suppress(OSError):  # who can't write here collects them in each run
+                    disk.write_atomically(store.folder / FILE, msgspec.json.encode(held))
         all_secrets = frozenset(secret for mark in marks.values() for secret in _in_memory[mark][1])
         if all_secrets not in _built:
             _built.clear()
