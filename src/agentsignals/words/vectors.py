@@ -206,7 +206,6 @@ _stem_of = _Memo(_stems).__getitem__
 
 
 class _Counting:
-    joined = staticmethod(Counts.joined)
     _count: Callable[[str], dict[Any, int]]
 
     def embed(self, texts: Sequence[str]) -> list[Counts]:
@@ -296,7 +295,7 @@ class Vectors:
         wanted = list(texts)
         if not isinstance(self.embedder, Words | Chars):
             return self.of("\n".join(parts) for parts in wanted)
-        return [self.embedder.joined(self.of(parts)) for parts in wanted]
+        return [Counts.joined(self.of(parts)) for parts in wanted]
 
     @property
     def provenance(self) -> dict[str, Any]:

@@ -148,6 +148,12 @@ class WireReader(Conversation):
         if text := part.text or part.think:
             self.event("thinking" if part.type == "think" else "text", text, at, step)
 
+    @staticmethod
+    def charge(step: Step, usage: object) -> None:
+        tokens = tokens_of(usage, "apart")
+        if any(tokens):
+            charge(step, tokens)
+
     def answer(  # noqa: PLR0913  (what a result can say)
         self, call_id: str, text: str, failed: bool | None, at: int | None, detail: Any, code: int | None
     ) -> ToolCall | None:  # fmt: skip
@@ -244,9 +250,7 @@ class Reader(WireReader):
         if step.input_tokens is not None or step.output_tokens is not None:  # a call of its own, for a summary
             step = self.builder.step(None, None, step.timestamp, self.thread)
         step.message_id = payload.message_id
-        tokens = tokens_of(payload.token_usage, "apart")
-        if any(tokens):
-            charge(step, tokens)
+        self.charge(step, payload.token_usage)
 
     def returned(self, call_id: str, returned: Returned, at: int | None) -> None:
         output = returned.output if isinstance(returned.output, str) else text_of(returned.output or ())

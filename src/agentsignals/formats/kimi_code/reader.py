@@ -8,7 +8,6 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import number
-from agentsignals.formats.builder import charge, tokens_of
 from agentsignals.formats.documents import largest
 from agentsignals.formats.kimi_cli.reader import Part, WireReader, text_of, wires
 from agentsignals.formats.kimi_code import PROFILE, is_wire, place_of
@@ -177,7 +176,7 @@ class Reader(WireReader):
             with self.aside(REPLAYED if n <= copied else ABANDONED if n in undone else MAIN):
                 self.take(record, logged_ms(record.time))
         for usage, at in self.uncounted:  # what a compaction or a title cost
-            _charge(self.builder.step(None, self.model, at, MAIN), usage)
+            self.charge(self.builder.step(None, self.model, at, MAIN), usage)
         self.builder.finish()
 
     def take(self, record: Record, at: int | None) -> None:
@@ -275,7 +274,7 @@ class Reader(WireReader):
             if step is not None:
                 step.stop_reason = event.finishReason
                 if event.usage is not None:
-                    _charge(step, event.usage)
+                    self.charge(step, event.usage)
                     # A record of its own has the same figures, before or after.
                     same = next((n for n, (usage, _) in enumerate(self.uncounted) if usage == event.usage), None)
                     if same is not None:
@@ -294,9 +293,3 @@ class Reader(WireReader):
         call = self.answer(call_id, text, result.isError, at, None, code)
         if call is not None and (ran_ms := number(result.durationMs)) is not None:
             call.ran_s = ran_ms / 1000
-
-
-def _charge(step: Step, usage: object) -> None:
-    tokens = tokens_of(usage, "apart")
-    if any(tokens):
-        charge(step, tokens)

@@ -8,6 +8,7 @@ from agentsignals.changes.hunks import between, created
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.bounds import whole
 from agentsignals.formats.conversation import Conversation
+from agentsignals.formats.documents import Snapshot, largest
 from agentsignals.formats.records import decoder, lines, saw, string
 from agentsignals.formats.windsurf import PROFILE, session_of
 from agentsignals.model import CallStatus, Step, ToolCall
@@ -21,27 +22,19 @@ _Record = dict[str, Any]
 
 def read(inputs: list[Input]) -> Reading:
     """Read one session a file, named by its place. Of several files with one name the largest counts."""
-    copies: dict[str, list[Input]] = {}
+    copies = []
     for source in inputs:
+        records = list(lines(source.data, source.artifact, decoder(_Record).decode))
+        for _, record in records:
+            saw(source.artifact, _kind(record)[:80] or "untyped")
         session_id = source.session_hint or session_of(source.artifact.path) or source.artifact.artifact_id
-        copies.setdefault(session_id, []).append(source)
+        copies.append(Snapshot(source, records, session_id, 0))
     reading = Reading()
-    for session_id in sorted(copies):
-        largest = max(copies[session_id], key=lambda i: (len(i.data), i.artifact.sha256))
-        for source in copies[session_id]:
-            records = list(lines(source.data, source.artifact, decoder(_Record).decode))
-            for _, record in records:
-                saw(source.artifact, _kind(record)[:80] or "untyped")
-            if source is largest:
-                steps = records
-            else:
-                source.artifact.note = f"an earlier copy of {largest.artifact.path}, which counts"
-                saw(source.artifact, "repeated", len(records))
-        reader = Reader(largest.session(session_id, "windsurf", PROFILE.agent))
-        folders = (string(_body(record).get("cwd")) for _, record in steps)
+    for kept in largest(copies):
+        reader = Reader(kept.source.session(kept.session_id, "windsurf", PROFILE.agent))
+        folders = (string(_body(record).get("cwd")) for _, record in kept.document)
         reader.builder.where(next(filter(None, folders), None))
-        for number, record in steps:
-            reader.builder.line = number
+        for reader.builder.line, record in kept.document:
             reader.take(record)
         reading.sessions.append(reader.builder.finish())
     return reading
