@@ -347,7 +347,7 @@ def _add_models(add: Callable[..., None], models: Models) -> None:
         return "" if value is None else f"{value:{form}}"
 
     scores = [
-        (s.features, f"{s.brier:.4f}", signed(s.auc, ".3f"), signed(s.gain, "+.4f"),
+        (s.features, s.model, f"{s.brier:.4f}", signed(s.auc, ".3f"), signed(s.gain, "+.4f"),
          interval(s.low, s.high, "{:+.4f}"))
         for s in models.scores
     ]  # fmt: skip
@@ -355,11 +355,11 @@ def _add_models(add: Callable[..., None], models: Models) -> None:
         f"cross-validated predictions: {models.attempts:,} attempts, {models.tasks:,} tasks,"
         f" {models.folds} folds of tasks, {models.repeats} times; gain over {models.best_baseline}"
     )
-    add(title, ("by", "Brier", "AUC", "gain", "95%"), scores)
+    add(title, ("by", "model", "Brier", "AUC", "gain", "95%"), scores)
     worth = [("all of them", models.jointly)] if models.jointly else []
     worth += [(", ".join(i.signals), i) for i in models.importance]
-    rows = [(name, f"{i.value:+.4f}", interval(i.low, i.high, "{:+.4f}")) for name, i in worth[:_WORTH]]
-    names = ("signals", "Brier increase", "95%")
+    rows = [(name, i.model, f"{i.value:+.4f}", interval(i.low, i.high, "{:+.4f}")) for name, i in worth[:_WORTH]]
+    names = ("signals", "model", "Brier increase", "95%")
     add("permutation importance (values shuffled within tasks)", names, rows)
     reliability = [(f"{r.predicted:.0%}", f"{r.solved:.0%}", interval(r.low, r.high), r.n) for r in models.reliability]
-    add("calibration of baselines and signals", ("predicted", "solved", "95%", "n"), reliability)
+    add("calibration of baselines and signals, logistic", ("predicted", "solved", "95%", "n"), reliability)

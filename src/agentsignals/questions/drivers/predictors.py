@@ -4,7 +4,7 @@ Within a stratum (a task under one treatment; or a task, minus treatment means) 
 every failed one (design/statistics.md#drivers).
 
 Models then predict outcomes at unseen tasks, to tell whether signals do better than simple baselines: regularised
-logistic regressions (scikit-learn), cross-validated over tasks (design/statistics.md#drivers).
+logistic regression and gradient boosting (scikit-learn), cross-validated over tasks (design/statistics.md#drivers).
 """
 
 from __future__ import annotations
@@ -408,6 +408,7 @@ class Score(Struct, frozen=True, kw_only=True):
     """Cross-validated performance of a model."""
 
     features: str
+    model: str
     brier: float
     """Mean squared error of the probabilities."""
     auc: float | None
@@ -424,6 +425,7 @@ class Importance(Struct, frozen=True, kw_only=True):
 
     signals: tuple[str, ...]
     """Several if they move together and are permuted together."""
+    model: str
     value: float
     """Rise of the Brier score."""
     low: float | None
@@ -452,10 +454,10 @@ class Models(Struct, frozen=True, kw_only=True):
     """Attempts whose task nobody else tried, so that its difficulty is unknown."""
     scores: list[Score]
     jointly: Importance | None
-    """Importance of all signals beyond task difficulty. None with too few mixed strata."""
+    """Importance of all signals (logistic regression) beyond task difficulty. None with too few mixed strata."""
     importance: list[Importance]
     reliability: list[Range]
-    """Reliability of the model of baselines and signals."""
+    """Reliability of the logistic regression on baselines and signals."""
 
     @property
     def adds(self) -> bool:
@@ -464,8 +466,8 @@ class Models(Struct, frozen=True, kw_only=True):
 
     @property
     def judged(self) -> Score:
-        """The model of baselines and signals."""
-        return next(s for s in self.scores if s.gain is not None)
+        """The model that decides, fixed in advance: the logistic regression."""
+        return next(s for s in self.scores if s.gain is not None and s.model == "logistic")
 
 
 def too_few(attempts: Sequence[VerifiedAttempt]) -> str:
@@ -479,13 +481,14 @@ def too_few(attempts: Sequence[VerifiedAttempt]) -> str:
     return ""
 
 
+Kind = Literal["logistic", "boosted"]
 PERMUTATIONS = 5
 _STRENGTHS = (0.003, 0.03, 0.3)
 """Values of C, chosen within the training tasks."""
 _RANGES = 10
 BASELINES = ("candidate", "prompt length", "task difficulty")
 """Predictors known without looking at the attempt. Difficulty: how other attempts at the task did, if any."""
-_ALL = "all of these"
+_ALL = "baselines"
 
 Matrix = Any
 
@@ -526,31 +529,42 @@ def fit_models(
 def _fit(study: _Study, signals: Sequence[Predictor], groups: Sequence[tuple[str, ...]]) -> Models:
     """Fit models without and with the signals, and measure what each group of signals adds."""
     attempts = study.attempts
-    sets: dict[str, list[int]] = {"base rate": [], **{name: study.columns[name] for name in BASELINES}}
+    sets = {name: study.columns[name] for name in BASELINES}
     sets[_ALL] = [c for name in BASELINES for c in study.columns[name]]
-    baselines = {name: study.cross_validate(columns) for name, columns in sets.items()}
+    predictions: dict[tuple[str, str], Predictions] = {
+        (name, "logistic"): study.cross_validate(columns, "logistic") for name, columns in sets.items()
+    }
+    predictions[_ALL, "boosted"] = study.cross_validate(sets[_ALL], "boosted")
+    importance: list[Importance] = []
     jointly = tuple(p.signal for p in signals)
     groups = [*(g for g in groups if g != jointly), jointly] if groups else []
-    rises: dict[tuple[str, ...], list[float]] = {group: [0.0] * len(attempts) for group in groups}
     every = [*sets[_ALL], *(c for p in signals for c in study.columns[p.signal])]
-    added = study.cross_validate(every, rises)
-    importance = [
-        Importance(signals=group, value=_mean(rise), low=ends[0], high=ends[1])
-        for group, rise in rises.items()
-        for ends in [study.over_tasks(rise) or (None, None)]
-    ]
-    scores = [study.score(name, p) for name, p in baselines.items()]
-    best = min(scores, key=lambda score: score.brier).features
-    scores.append(study.score("signals added", added, baselines[best]))
+    kinds: tuple[Kind, ...] = ("logistic", "boosted")
+    for kind in kinds:
+        rises: dict[tuple[str, ...], list[float]] = {group: [0.0] * len(attempts) for group in groups}
+        predictions["signals added", kind] = study.cross_validate(every, kind, rises)
+        importance += [
+            Importance(signals=group, model=kind, value=_mean(rise), low=ends[0], high=ends[1])
+            for group, rise in rises.items()
+            for ends in [study.over_tasks(rise) or (None, None)]
+        ]
+    baselines = {
+        ("base rate", "none"): study.cross_validate([], "logistic"),
+        **{k: p for k, p in predictions.items() if k[0] in sets},
+    }
+    scores = [study.score(name, kind, p) for (name, kind), p in baselines.items()]
+    best = min(scores, key=lambda score: score.brier)
+    baseline = baselines[best.features, best.model]
+    scores += [study.score(name, kind, p, baseline) for (name, kind), p in predictions.items() if name not in sets]
     return Models(
         attempts=len(attempts),
         tasks=len(set(study.tasks)),
-        best_baseline=best,
+        best_baseline=f"{best.features} ({best.model})",
         without_others=study.single_attempts,
         scores=scores,
-        jointly=next((i for i in importance if i.signals == jointly), None),
+        jointly=next((i for i in importance if i.signals == jointly and i.model == "logistic"), None),
         importance=sorted((i for i in importance if i.signals != jointly), key=lambda entry: -entry.value),
-        reliability=study.reliability(added.values),
+        reliability=study.reliability(predictions["signals added", "logistic"].values),
     )
 
 
@@ -607,6 +621,7 @@ class _Study:
     def cross_validate(
         self,
         columns: list[int],
+        kind: Kind,
         rises: dict[tuple[str, ...], list[float]] | None = None,
     ) -> Predictions:
         """Predict each attempt with a model fitted to other tasks; without columns, with their base rate.
@@ -618,7 +633,7 @@ class _Study:
         for fitted, tested in self.splits:
             outcomes = [self.solved[n] for n in fitted]
             is_constant = not columns or len(set(outcomes)) == 1
-            predict = partial(_predict, _mean(outcomes) if is_constant else self._model(fitted, columns))
+            predict = partial(_predict, _mean(outcomes) if is_constant else self._model(kind, fitted, columns))
             plain = predict(self.matrix[tested][:, columns])
             for n, p in zip(tested, plain, strict=True):
                 sums[n] += p / REPEATS
@@ -662,9 +677,19 @@ class _Study:
             worse = _mean([(shuffled[at + k * len(tested)] - y) ** 2 for k in range(PERMUTATIONS)])
             rise[n] += (worse - (plain[at] - y) ** 2) / REPEATS
 
-    def _model(self, rows: list[int], columns: list[int]) -> _Logistic:
-        """Train one model; the strength of regularisation is chosen by folds of tasks inside of these rows."""
+    def _model(self, kind: Kind, rows: list[int], columns: list[int]) -> Any:
+        """Train one model; the strength of logistic regularisation is chosen by folds of tasks inside of these rows."""
         x, y = self.matrix[rows][:, columns], [self.solved[n] for n in rows]
+        if kind == "boosted":
+            from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
+
+            x[:, self.np.isnan(x).all(axis=0)] = (
+                0.0  # a column without a value has no bins: of tables, a prompt's length
+            )
+            return HistGradientBoostingClassifier(
+                max_iter=60, learning_rate=0.08, max_leaf_nodes=6, min_samples_leaf=10, l2_regularization=1.0,
+                early_stopping=False, random_state=SEED,
+            ).fit(x, y)  # fmt: skip
         names = sorted({self.tasks[n] for n in rows})
         fold = {task: n % 3 for n, task in enumerate(names)}
         losses = {}
@@ -679,7 +704,7 @@ class _Study:
             losses[strength] = loss
         return _Logistic(min(_STRENGTHS, key=losses.__getitem__)).fit(x, y)
 
-    def score(self, features: str, predictions: Predictions, baseline: Predictions | None = None) -> Score:
+    def score(self, features: str, kind: str, predictions: Predictions, baseline: Predictions | None = None) -> Score:
         """Score a model's cross-validated predictions: Brier score and AUC.
 
         With `baseline`, also the drop in Brier score against it, with a 95 % interval clustered by task.
@@ -689,6 +714,7 @@ class _Study:
         low, high = (self.over_tasks(gains) if gains else None) or (None, None)
         return Score(
             features=features,
+            model=kind,
             brier=_mean(losses),
             auc=predictions.auc,
             gain=_mean(gains) if gains else None,
