@@ -1,11 +1,11 @@
-"""What a search over knobs is worth, by simulation: its gain over random search, and how often its answers are right.
+"""What a search over knobs is worth, by simulation: samplers at equal budget, and how often its answers are right.
 
     python -m benchmarks.tuning [SEEDS] [FOLDER]
 
 Prints the tables of docs/design/tuning.md. The simulated world has four knobs (72 candidates), some of which do
 nothing, pairs of values that work on each other, tasks of all difficulties, and one yes or no a run. FOLDER: runs of
 the lab's retry loop on a tiny model (`t0`, `t0.4` … by temperature, each with the conditions calm and desperate, four
-attempts), whose outcomes are drawn from instead.
+attempts), whose outcomes are drawn from instead. Optuna takes part where it is installed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from importlib.util import find_spec
 from itertools import product
 from math import exp
 from pathlib import Path
@@ -23,13 +24,12 @@ from statistics import fmean
 from typing import NamedTuple
 
 from agentsignals.experiments.tuning import Budget, Plan, Search, search_status
-from agentsignals.experiments.tuning.plan import Candidate, Result
+from agentsignals.experiments.tuning.plan import Candidate, Result, Sampler
+from agentsignals.experiments.tuning.samplers import FULL
 from agentsignals.stats.intervals import mean_interval
 
 LEVELS = (3, 3, 2, 4)
 SEARCHED, HELD_OUT, RUNS = 20, 20, 100
-FULL = 10
-"""Tasks that random search gives each candidate."""
 SEEDS = 20
 
 
@@ -138,7 +138,7 @@ class Played(NamedTuple):
     """The best candidate was dropped."""
 
 
-def played(world: World, seed: int) -> Played:
+def played(world: World, sampler: Sampler, seed: int) -> Played:
     plan = Plan(
         command=["run", "{run}", "{task}", *(f"{{{name}}}" for name in world.knobs)],
         knobs=world.knobs,
@@ -146,6 +146,7 @@ def played(world: World, seed: int) -> Played:
         tasks=SEARCH_TASKS,
         held_out=HELD_OUT_TASKS,
         budget=Budget(runs=RUNS),
+        sampler=sampler,
         seed=seed,
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -181,7 +182,7 @@ def plain_random(world: World, seed: int) -> float:
 
 
 def compare(name: str, worlds: Sequence[World]) -> None:
-    """Prints the gain of a search, less that of random search, and how often its answers are right."""
+    """Prints a line for each sampler: its gain, less that of random search, and how often its answers are right."""
     plain = [plain_random(world, seed) for seed, world in enumerate(worlds)]
     possible = fmean(max(w.truth.values()) - w.truth[tuple(w.default.values())] for w in worlds)
     print(f"\n{name}: {len(worlds)} searches; the best candidate is {100 * possible:.1f} points above the default\n")
@@ -189,21 +190,23 @@ def compare(name: str, worlds: Sequence[World]) -> None:
     print(f"| search | {' | '.join(heads)} | dropped | the best |")
     print("|---|---|---|---|---|---|---|---|---|")
     print(f"| random search, best mean | {100 * fmean(plain):.1f} | | | | | | | |")
-    done = [played(world, seed) for seed, world in enumerate(worlds)]
-    more = [search.gain - other for search, other in zip(done, plain, strict=True)]
-    low, high = mean_interval(more) or (0.0, 0.0)
-    held = [search.held for search in done if search.held is not None]
-    cells = (
-        f"{100 * fmean(search.gain for search in done):.1f}",
-        f"{100 * fmean(more):+.1f} ({100 * low:+.1f} to {100 * high:+.1f})",
-        f"{sum(search.better and search.gain > 0 for search in done)}",
-        f"{sum(search.better and search.gain <= 0 for search in done)}",
-        f"{sum(held)} of {len(held)}",
-        f"{100 * fmean(search.curse for search in done):+.1f}",
-        f"{fmean(search.dropped for search in done):.1f}",
-        f"{sum(search.lost for search in done)}",
-    )
-    print(f"| thompson | {' | '.join(cells)} |", flush=True)
+    samplers: tuple[Sampler, ...] = ("optuna", "thompson")
+    for sampler in samplers if find_spec("optuna") else ("thompson",):
+        done = [played(world, sampler, seed) for seed, world in enumerate(worlds)]
+        more = [search.gain - other for search, other in zip(done, plain, strict=True)]
+        low, high = mean_interval(more) or (0.0, 0.0)
+        held = [search.held for search in done if search.held is not None]
+        cells = (
+            f"{100 * fmean(search.gain for search in done):.1f}",
+            f"{100 * fmean(more):+.1f} ({100 * low:+.1f} to {100 * high:+.1f})",
+            f"{sum(search.better and search.gain > 0 for search in done)}",
+            f"{sum(search.better and search.gain <= 0 for search in done)}",
+            f"{sum(held)} of {len(held)}",
+            f"{100 * fmean(search.curse for search in done):+.1f}",
+            f"{fmean(search.dropped for search in done):.1f}",
+            f"{sum(search.lost for search in done)}",
+        )
+        print(f"| {sampler} | {' | '.join(cells)} |", flush=True)
 
 
 def main(words: Sequence[str]) -> None:

@@ -79,6 +79,7 @@ WEIGHT = {
     "threadpoolctl": {"questions.drivers"},
     "umap": {"stats"},
     "ray": {"ingest"},
+    "optuna": {"experiments"},
     "rich": {"cli.output"},
     "botocore": {"network"},
     "numpy": {"stats", "questions.drivers", "labels.training"},

@@ -35,7 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "work").mkdir()
     shutil.copytree(Path(__file__).parent / "formats" / "harbor" / "job", tmp_path / "work" / "jobs")
     monkeypatch.chdir(tmp_path / "work")
-    for package in ("polars", "sklearn", "mcp", "huggingface_hub", "botocore", "shtab"):
+    for package in ("polars", "sklearn", "mcp", "huggingface_hub", "botocore", "shtab", "optuna"):
         monkeypatch.setitem(sys.modules, package, None)  # extras, which a plain `pip install .` does not bring
     return tmp_path
 

@@ -12,6 +12,7 @@ import sys
 import textwrap
 import time
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -317,6 +318,13 @@ def test_a_winner_that_is_worse_on_tasks_it_has_not_seen_is_said_to_be(tmp_path:
     made = search_status(search)
     assert (made.verdict, made.winner) == ("worse", {"tone": "calm"})
     assert made.answer.startswith("tone=calm won the search but is worse than the default: -90.0 points on 10")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("optuna") is None, reason="Optuna is not installed (extra optuna)")
+def test_optuna_searches_too(tmp_path: Path) -> None:
+    made = search_status(searched(tmp_path, sampler="optuna", tasks=["t1"], budget=Budget(runs=5)))
+    assert made.verdict == "better" and len(made.tried) == 3
 
 
 def plan_file(folder: Path, body: str, **changes: Any) -> Path:

@@ -205,7 +205,7 @@ class Search:
         open_ = [c for c in remaining if runs.get(c, 0) < len(self.tasks)]
         if len(remaining) < 2 or not open_:
             return None
-        return Race(plan=self.plan, effects=self.effects, runs=runs, open=open_)
+        return Race(plan=self.plan, arms=self.arms("search"), effects=self.effects, runs=runs, open=open_)
 
     def spent(self, reserved: int) -> str:
         """Return why the budget has no room for another run next to `reserved` ones, or an empty string."""

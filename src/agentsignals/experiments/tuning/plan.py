@@ -32,6 +32,7 @@ from agentsignals.store.query import rows
 Value = bool | int | float | str
 Candidate = tuple[Value, ...]
 """A value for each knob, in the plan's order."""
+Sampler = Literal["thompson", "optuna"]
 
 MOST_CANDIDATES = 1_000
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -67,7 +68,7 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Name under which the harness records a knob, if it differs."""
     outcome: str = "reward"
     """A yes or no, as for `compare --outcome`."""
-    sampler: Literal["thompson"] = "thompson"
+    sampler: Sampler = "thompson"
     seed: int = 13
     timeout_s: float | None = None
 

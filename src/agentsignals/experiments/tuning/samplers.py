@@ -13,7 +13,9 @@ from math import erfc, sqrt
 
 from msgspec import Struct
 
+from agentsignals.errors import UsageError, install_command
 from agentsignals.experiments.tuning.plan import Candidate, Plan
+from agentsignals.stats.paired import Arm
 
 _NOISE = 0.20
 """Variance of a yes or no around one half, minus what tasks explain."""
@@ -172,10 +174,18 @@ def dropped_candidates(effects: Effects, candidates: Sequence[Candidate]) -> dic
 # -- sampling ----------------------------------------------------------------------------------------------------------
 
 
+FULL = 10
+"""Runs after which Optuna moves to another candidate: fewer are too noisy, more leave too few candidates
+(design/tuning.md#measured)."""
+_PROPOSALS = 20
+"""Optuna prefers its best candidates; after so many proposals that cannot run, one is drawn at random."""
+
+
 class Race(Struct, frozen=True, kw_only=True):
     """The candidates to choose from."""
 
     plan: Plan
+    arms: Mapping[Candidate, Arm]
     effects: Effects
     runs: Mapping[Candidate, int]
     open: Sequence[Candidate]
@@ -183,12 +193,41 @@ class Race(Struct, frozen=True, kw_only=True):
 
 
 def next_candidate(race: Race) -> Candidate:
-    """Choose the next candidate: the default first, then the best one of a draw from the posterior (Thompson 1933).
+    """Choose the next candidate; the default comes first.
 
-    The seed depends on the race, so an interrupted run is proposed again.
+    `thompson` takes the best candidate of a posterior draw (Thompson 1933). `optuna` asks Optuna's tree-structured
+    Parzen estimator, told of all outcomes so far. The seed depends on the race, so an interrupted run is proposed
+    again.
     """
     if not race.runs and race.plan.start in race.open:
         return race.plan.start
     chance = random.Random(f"{race.plan.seed} {sum(race.runs.values())}")  # noqa: S311  (draws, no secret)
-    values = race.effects.draw(chance, race.open)
-    return max(zip(values, race.open, strict=True), key=lambda pair: pair[0])[1]
+    if race.plan.sampler == "thompson":
+        values = race.effects.draw(chance, race.open)
+        return max(zip(values, race.open, strict=True), key=lambda pair: pair[0])[1]
+    last = [*race.runs][-1:]
+    if last and last[0] in race.open and race.runs[last[0]] < FULL:
+        return last[0]
+    try:
+        import optuna  # noqa: PLC0415  (an extra)
+    except ModuleNotFoundError as problem:
+        raise UsageError(
+            "The sampler optuna needs Optuna, which is not installed.",
+            f'{install_command("optuna")}, or set sampler = "thompson".',
+        ) from problem
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    sampler = optuna.samplers.TPESampler(seed=chance.getrandbits(32))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    space: dict[str, optuna.distributions.BaseDistribution] = {
+        name: optuna.distributions.CategoricalDistribution(choices) for name, choices in race.plan.knobs.items()
+    }
+    for candidate, arm in race.arms.items():
+        outcomes = [outcome for task in arm.values() for outcome in task]
+        mean, treatment = sum(outcomes) / len(outcomes), race.plan.treatment(candidate)
+        study.add_trial(optuna.trial.create_trial(params=treatment, distributions=space, value=mean))
+    for _ in range(_PROPOSALS):
+        asked = study.ask(space)
+        candidate = tuple(asked.params[name] for name in space)
+        if candidate in race.open and race.runs.get(candidate, 0) < FULL:
+            return candidate
+    return chance.choice([candidate for candidate in race.open if candidate not in race.runs] or race.open)
