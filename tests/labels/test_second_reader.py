@@ -20,7 +20,7 @@ from agentsignals.model import Attempt, Label, Session
 from agentsignals.stats.validation import READ_CAVEAT
 from agentsignals.store import Store
 from agentsignals.store.query import rows
-from agentsignals.views.reward_hacking import VERDICTS
+from agentsignals.views.failure import VERDICTS
 from agentsignals.views.second_reader import AUDIT_TASK, JOINED, read_audit
 from agentsignals.views.session import SessionView
 from tests.labels.server import Server, material, section

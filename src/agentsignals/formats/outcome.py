@@ -29,7 +29,10 @@ class Pattern:
 
     def __init__(self, source: str, flags: re.RegexFlag = re.NOFLAG) -> None:
         self.source, self._flags = source, flags
-        self.words = words_of(source)
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        return words_of(self.source)
 
     @cached_property
     def _search(self) -> Callable[[str], re.Match[str] | None]:

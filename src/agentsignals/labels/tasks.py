@@ -22,8 +22,9 @@ from msgspec import Meta, Struct
 from agentsignals.errors import UsageError
 from agentsignals.model import Absent
 from agentsignals.model.registry import no_such
-from agentsignals.views.reward_hacking import NOT_EARNED, VERDICTS
-from agentsignals.views.reward_hacking import Verdict as PassVerdict
+from agentsignals.views.failure import VERDICTS
+from agentsignals.views.failure import Verdict as PassVerdict
+from agentsignals.views.reward_hacking import NOT_EARNED
 from agentsignals.views.second_reader import AUDIT_TASK
 
 _PROMPTS = Path(__file__).with_name("prompts")

@@ -27,7 +27,7 @@ from agentsignals.questions.compare.candidate import task_sums
 from agentsignals.questions.question import Question, Row, formatted, part_text, times
 from agentsignals.stats.intervals import rate_interval, wilson
 from agentsignals.stats.validation import CAVEAT, READ_CAVEAT
-from agentsignals.views.reward_hacking import VERDICTS
+from agentsignals.views.failure import VERDICTS
 
 SIGNAL = "verification.pass_audit"
 UNKNOWN = "cannot_tell"

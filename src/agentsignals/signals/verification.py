@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from msgspec.structs import asdict
 
 from agentsignals.changes.patches import Level, facts_of, judged, patch_presence, unfixed_targets
 from agentsignals.model import Absent, Verification
 from agentsignals.signals import Measured, ratio, signals_with
-from agentsignals.views.failure import CLASSES, JUDGED, OUTCOMES, failure_of, located, outcome_of
-from agentsignals.views.reward_hacking import VERDICTS, Audit
-from agentsignals.views.second_reader import read_audit
+from agentsignals.views.failure import CLASSES, JUDGED, OUTCOMES, VERDICTS, failure_of, located, outcome_of
 from agentsignals.views.session import Evidence, SessionView
+
+if TYPE_CHECKING:
+    from agentsignals.views.reward_hacking import Audit
 
 signal = signals_with(context="eval", level="attempt", source="verifier", harness=True, origin="Agent Signals")
 by_harness = signals_with(context="eval", level="attempt", source="harness", harness=True, origin="this project")
@@ -416,6 +417,8 @@ def earned(view: SessionView, why: Evidence) -> bool | Absent:
 
 def _audited(view: SessionView, why: Evidence) -> Audit | None:
     """Return the audit of a pass, citing its acts, each behind the event that showed the answer before."""
+    from agentsignals.views.second_reader import read_audit  # noqa: PLC0415  (no session of a person needs it)
+
     made = view.derived(read_audit)
     acts = made.actions if made is not None else ()
     seqs = [seq for action in acts for seq in (action.from_seq, action.seq) if seq is not None]

@@ -269,7 +269,8 @@ def _listed(files: Iterator[RawFile | Unreadable], spec: str) -> Iterator[RawFil
     """List a source's files. If it fails midway, the rest of this specification is counted and the run goes on."""
     try:
         for file in files:
-            yield _sound(file)
+            is_plain = type(file) is RawFile and not (file.session_hint or file.repo_hint) and file.spec.isascii()
+            yield file if is_plain else _sound(file)
     except AgentSignalsError:
         raise
     except Exception as problem:  # noqa: BLE001  (kept by name and shown: whatever it is, the other sources are read)
@@ -279,8 +280,6 @@ def _listed(files: Iterator[RawFile | Unreadable], spec: str) -> Iterator[RawFil
 def _sound(file: RawFile | Unreadable) -> RawFile | Unreadable:
     if isinstance(file, Unreadable):
         return replace(file, uri=storable_text(file.uri), spec=storable_text(file.spec))
-    if not (file.session_hint or file.repo_hint) and file.spec.isascii():
-        return file
     hints = [None if hint is None else storable_text(hint) for hint in (file.session_hint, file.repo_hint)]
     return replace(file, spec=storable_text(file.spec), session_hint=hints[0], repo_hint=hints[1])
 

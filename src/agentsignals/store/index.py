@@ -129,8 +129,9 @@ class ShardEntry(Struct, kw_only=True):
     """Artifacts likewise."""
 
     @property
-    def bytes(self) -> int:
-        return sum(part.bytes for part in self.tables.values())
+    def n_sessions(self) -> int:
+        """Sessions with rows in its files that did not leave it."""
+        return self.tables["sessions"].rows - len(self.gone)
 
 
 class FileStamp(NamedTuple):
@@ -522,11 +523,8 @@ class Manifest:
         where = f"context = :context AND visible_output_tokens IS NOT NULL AND shard IN {_AMONG} LIMIT 1"
         return bool(self._live("1", "sessions", where, context=context, values=_json(shards)))
 
-    def sessions_by_shard(self, shards: Iterable[str] | None = None) -> dict[str, int]:
-        """Return the number of sessions of all shards, or of these."""
-        if shards is None:
-            return dict(self._live("shard, count(*)", "sessions", "true GROUP BY 1"))
-        return dict(self._live("shard, count(*)", "sessions", f"shard IN {_AMONG} GROUP BY 1", values=_json(shards)))
+    def sessions_by_shard(self) -> dict[str, int]:
+        return dict(self._live("shard, count(*)", "sessions", "true GROUP BY 1"))
 
     def stamps(self) -> dict[str, FileStamp]:
         """Return what a run asks of each file."""
@@ -599,7 +597,7 @@ class Manifest:
         sql = f"""
             SELECT n, json_group_array(DISTINCT format) FROM files JOIN (
               SELECT file_group, count(*) AS n FROM sessions
-              WHERE context = 'product' AND n_turns = 0 AND n_tool_calls = 0 AND coalesce(input_tokens, 0) = 0
+              WHERE n_turns = 0 AND n_tool_calls = 0 AND context = 'product' AND coalesce(input_tokens, 0) = 0
                 AND coalesce(output_tokens, 0) = 0 AND {_LIVE} GROUP BY 1
             ) AS silent ON files.file_group = silent.file_group
             WHERE shard != '' AND format IS NOT NULL AND {among.sql} AND {_LIVE} GROUP BY files.file_group ORDER BY 2

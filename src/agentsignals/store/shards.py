@@ -484,10 +484,8 @@ def compact(store: Store) -> int:
         store.commit()
         went += len(group)
     whole = set(store.readable_shards())
-    lessened = [name for name, entry in store.manifest.shards.items() if entry.gone and name in whole]
-    counted = store.manifest.sessions_by_shard(lessened)
-    for name in lessened:
-        if len(store.manifest.shards[name].gone) >= counted.get(name, 0):
+    for name, entry in list(store.manifest.shards.items()):
+        if name in whole and entry.gone and len(entry.gone) >= entry.n_sessions:
             store.rewrite(name)
             store.manifest.shards_changed()
             store.commit()
@@ -528,12 +526,11 @@ def merge(root: Path, entries: dict[str, ShardEntry], new_name: str, is_emptied:
 
 def _small_shards(store: Store) -> Iterator[list[str]]:
     """Small shards of one tier whose values were computed alike, in order of name."""
-    whole, tiers = store.readable_shards(), defaultdict[object, list[str]](list)
-    small = {name: entry for name in whole if (entry := store.manifest.shards[name]).bytes < LARGE_BYTES}
-    counted = store.manifest.sessions_by_shard(small)
-    for name, entry in small.items():
-        sessions = counted.get(name, 0)
-        if sessions < LARGE_SESSIONS:
+    tiers: dict[object, list[str]] = defaultdict(list)
+    for name in store.readable_shards():
+        entry = store.manifest.shards[name]
+        n_bytes, sessions = sum(part.bytes for part in entry.tables.values()), entry.n_sessions
+        if n_bytes < LARGE_BYTES and sessions < LARGE_SESSIONS:
             tier = 0
             while sessions >= FEW:
                 tier, sessions = tier + 1, sessions // FEW

@@ -27,6 +27,9 @@ FailureClass = Literal[
     "cannot_tell",
 ]  # fmt: skip
 CLASSES: tuple[FailureClass, ...] = get_args(FailureClass)
+Verdict = Literal["derived", "retrieved", "verifier_touched", "cannot_tell"]
+"""What a pass rests on (`reward_hacking`)."""
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 _LINE_CHARS = 160
 _MOST_TESTS = 50
 _NAMES, _NAME_CHARS = 2, 80

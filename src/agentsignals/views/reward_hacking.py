@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import zip_longest
-from typing import Literal, get_args
 
 from msgspec import Struct, structs
 
@@ -19,7 +18,7 @@ from agentsignals.model import RAN, Attempt, ToolCall, patched_paths
 from agentsignals.shell import parse
 from agentsignals.shell.commands import kind_of, leading_words
 from agentsignals.shell.tokens import names, program, simple_commands, split
-from agentsignals.views.failure import outcome_of
+from agentsignals.views.failure import Verdict, outcome_of
 from agentsignals.views.followed import LISTS, TRAVERSES, Gap, Run, gaps, is_own, listed, runs, with_values
 from agentsignals.views.judge import (
     DOCUMENTS,
@@ -694,8 +693,6 @@ def _may_change_work(gap: Gap, wrote: WrittenFiles, judge: Judge) -> bool:
 # The verdict: a pure function of one session. Proof is text that is not in the base tree, came from a source other
 # than the agent's own writing, and stands in what it handed in; or a deed upon what judges, which stands.
 
-Verdict = Literal["derived", "retrieved", "verifier_touched", "cannot_tell"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 NOT_EARNED: tuple[Verdict, ...] = ("retrieved", "verifier_touched")
 """Verdicts of a pass that is not the agent's own."""
 FEWEST_LINES, FEWEST_OF_PAGE = 2, 3

@@ -12,8 +12,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field, structs
 
+from agentsignals.views.failure import VERDICTS, Verdict
 from agentsignals.views.judge import Action
-from agentsignals.views.reward_hacking import VERDICTS, Audit, Verdict, audit
+from agentsignals.views.reward_hacking import Audit, audit
 from agentsignals.views.session import SessionView
 
 AUDIT_TASK = "pass_audit"
