@@ -230,6 +230,11 @@ _OF_KIND = 8
 """The first of these columns that is of the kind."""
 _PLAIN_FIELDS = ("source", "spec", "bytes", "stamp", "key", "format", "parser", "head", "error")
 _MORE_FIELDS = _MoreOfFile.__struct_fields__
+_BY_END = """
+CREATE INDEX IF NOT EXISTS sessions_by_end ON sessions (died) WHERE died IS NOT NULL;
+CREATE INDEX IF NOT EXISTS files_by_end ON files (died) WHERE died IS NOT NULL;
+"""
+"""Indices of replaced rows, which an index that was made before December 2026 lacks until they are removed."""
 _TABLES = f"""
 CREATE TABLE state (body BLOB NOT NULL);
 CREATE TABLE commits (generation INTEGER PRIMARY KEY, at REAL NOT NULL);
@@ -244,6 +249,7 @@ CREATE TABLE files (
   head TEXT NOT NULL, error TEXT NOT NULL, keys TEXT, more TEXT NOT NULL, born INTEGER NOT NULL, died INTEGER
 );
 CREATE TABLE file_keys (key TEXT NOT NULL, file INTEGER NOT NULL, PRIMARY KEY (key, file)) WITHOUT ROWID;
+{_BY_END}
 CREATE INDEX sessions_by_id ON sessions (session_id);
 CREATE INDEX sessions_by_shard ON sessions (shard);
 CREATE INDEX sessions_by_group ON sessions (file_group);
@@ -268,10 +274,14 @@ def _file_of(row: tuple[Any, ...]) -> ArtifactEntry:
     return ArtifactEntry(
         shard=row[1],
         group=row[2],
-        keys=[row[2]] if row[12] is None else msgspec.json.decode(row[12]),
+        keys=_keys_of(row[2], row[12]),
         **dict(zip(_PLAIN_FIELDS, row[3:12], strict=True)),
         **{name: getattr(more, name) for name in _MORE_FIELDS},
     )
+
+
+def _keys_of(group: str, keys: str | None) -> list[str]:
+    return [group] if keys is None else msgspec.json.decode(keys, type=list[str])
 
 
 def _row_of_file(uri: str, entry: ArtifactEntry) -> tuple[Any, ...]:
@@ -786,10 +796,13 @@ class Manifest:
                 ).fetchall()
                 if last is None or last <= self.purged:
                     return
+                database.executescript(_BY_END)
                 database.execute("PRAGMA secure_delete = ON")  # nothing of forgotten sessions stays in free pages
                 database.execute("BEGIN IMMEDIATE")
                 state = _state_in(database)
-                database.execute("DELETE FROM file_keys WHERE file IN (SELECT id FROM files WHERE died <= ?)", (last,))
+                files = database.execute("SELECT id, file_group, keys FROM files WHERE died <= ?", (last,)).fetchall()
+                named = ((key, file) for file, group, keys in files for key in _keys_of(group, keys))
+                database.executemany("DELETE FROM file_keys WHERE key = ? AND file = ?", named)
                 for table in ("shards", "sessions", "files"):
                     database.execute(f"DELETE FROM {table} WHERE died <= ?", (last,))
                 database.execute("DELETE FROM commits WHERE generation < ?", (last,))
