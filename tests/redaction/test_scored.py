@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from agentsignals.redaction import by_rules, redacted, scored
@@ -43,6 +46,28 @@ def test_a_low_score_takes_back_what_a_rule_masks(monkeypatch: pytest.MonkeyPatc
     assert not judged(text)
     monkeypatch.setattr(scored.scorer().net, "veto", -99.0)
     assert judged(text)
+
+
+def test_what_is_unlikely_by_itself_and_the_words_before_it_is_not_asked_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "the password lies under the mat: Quilt88!river"
+    assert by_score(text)
+    monkeypatch.setattr(scored, "_UNLIKELY", 99.0)
+    assert not by_score(text)
+    assert "hunter2" in judged("DB_PASSWORD=hunter2")
+
+
+@pytest.mark.parametrize("every", [25, pytest.param(1, marks=pytest.mark.slow)])
+def test_no_value_of_a_form_that_the_net_masks_is_unlikely(every: int) -> None:
+    score, least = scored.scorer(), 0.0
+    for path in (Path(__file__).with_name("secret_forms.jsonl"), Path("benchmarks/secret_forms.jsonl")):
+        rows = [row for row in map(json.loads, path.read_text("utf-8").splitlines()) if isinstance(row, list)]
+        for text in (row[1] for row in rows[::every]):
+            for found in scored.candidates(text, text.lower(), present(text.lower())):
+                parts = [*scored.in_turn(text, found)]
+                assert len({*parts[0]}) + len({*parts[1]}) + len({*parts[2]}) == len({*scored.facts(text, found)})
+                if score(scored.facts(text, found)) > score.net.least:
+                    least = min(least, score([*parts[0], *parts[1]]))
+    assert least > scored._UNLIKELY + 2
 
 
 def test_what_a_name_is_given_stays_masked_whatever_its_score(monkeypatch: pytest.MonkeyPatch) -> None:

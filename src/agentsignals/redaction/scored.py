@@ -10,10 +10,15 @@ fits it and tells what it finds of writers who were left out.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache, cached_property, lru_cache
+from itertools import compress
+from operator import mul
 from pathlib import Path
+from struct import Struct
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -36,13 +41,13 @@ from agentsignals.shell.tokens import names
 _TOKEN = deferred_pattern(r"[^\s\"'`<>()\[\]{},;|\\「」«»“”„、，。：；（）]{4,200}")
 _PHRASE = deferred_pattern(r"([\"'`])((?:(?!\1)[^\n\\]){5,80})\1")
 _REST = deferred_pattern(
-    r"(?:[:=]|->|=>|\bis|\bist|\best)[ \t]+"
+    r"[:=>ts](?:(?<=[:=])|(?<=[-=]>)|(?<=\bis)|(?<=\b[ie]st))[ \t]+"
     r"([^\s:=\"'`<>{}\[\]()|][^\n:=\"'`<>{}\[\]()|]{3,60}?[^\s:=\"'`<>{}\[\]()|,;.])"
     r"[ \t]*(?=\n|\Z|[/(,;.]\s|[.]\Z)"
 )
 """Words after a name, to the end of the line or the clause."""
 _QUOTED = deferred_pattern(r"([\"'])(?=[^\"'\n]*[,;|()<>{}\[\]])([^\s\"'\\]{5,60})\1")
-_GROUPS = deferred_pattern(r"(?<![\w.:/-])(?:\d{2,4}(?:[ -]\d{2,4}){1,3}|\d{4,8}[#*]?)(?![\w:/-]|\.\d)")
+_GROUPS = deferred_pattern(r"\d(?<![\w.:/-].)(?:\d{1,3}(?:[ -]\d{2,4}){1,3}|\d{3,7}[#*]?)(?![\w:/-]|\.\d)")
 """A code of digits, in groups."""
 _ADDRESS = deferred_pattern(
     r"://[^/\s:@]{0,60}:([^/\s@]{4,80})@|[?&;]?[\w.\[\]%-]{1,40}=([^&;\s#]{4,200})|/([\w:=~.-]{12,100})(?=[/?#]|\Z)"
@@ -60,6 +65,7 @@ _TAIL = deferred_pattern(r"(?:\*\*|__|[.:?_=])+\Z")
 """What stands before a value within its word, and after it."""
 _BOUND = deferred_pattern(r"([^\W\d][\w.@-]*)[\"'`\])]{0,2}\s{0,3}(:?=>?|:|\|\||->|→)\s{0,3}[\"'`(\[]{0,2}\Z")
 """The name that a value is given to, and what joins them."""
+_BINDS = (":", "=", ">", "|", "→")
 _SAID = deferred_pattern(
     r"((?:[^\W\d]\w* )?[^\W\d][\w.-]*)(?:[\"'`*]{0,2} (?:is|ist|est|es|to be|[|]) [\"'`*]{0,2}|[> \t])\Z"
 )
@@ -85,7 +91,10 @@ _RUN = deferred_pattern(r"(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9+/]{16,}={0,2}")
 _JOINED_CHARS = 90
 """So near to a value its name or its option is."""
 _MOST_WORDS = 8
-_TOLD_WORDS = 7
+_TOLD_WORDS, _TOLD_PLAIN = 7, 3
+"""So many words before one a name of a secret stands: before a rare word, and one of programs."""
+_OPTION_CHARS = 4
+"""An option of one letter, a sign and a quote."""
 _FREQUENT = frozenset(("content", "kind", "uint", "instead", "default"))
 """Words that rules look for, and that stand anywhere."""
 _SHORT, _OF_NAMES = 4, frozenset(("pass", "pwd", "psk", "pw", "key", "auth"))
@@ -113,12 +122,7 @@ def candidates(text: str, low: str, parts: Present, rules: Sequence[tuple[Span, 
     found: dict[tuple[int, int], str] = {}
 
     def add(start: int, end: int, way: str) -> None:
-        value = text[start:end]
-        if (
-            end - start >= _LEAST_CHARS
-            and not values.stands_for_a_value(value)
-            and not has_mask(text[max(0, start - 1) : end + 1])
-        ):
+        if not has_mask(text[max(0, start - 1) : end + 1]):
             found.setdefault((start, end), way)
 
     of_names = parts.names | parts.calls | parts.logins
@@ -126,44 +130,27 @@ def candidates(text: str, low: str, parts: Present, rules: Sequence[tuple[Span, 
     lines += [(*line, True, True) for line in _lines(text, low, parts.commands, 0)]
     lines += [(*line, False, False) for line in _lines(text, low, parts.texts - _FREQUENT, 1)]
     for start, end, is_named, is_command in lines:
+        told = _Names(text, start, end)
         for token in _TOKEN.finditer(text, start, end):
-            word, at = token[0], token.start()
-            if "://" in word or "&" in word:
-                for part in _ADDRESS.finditer(word):
-                    n = part.lastindex or 0
-                    if n == 1 or not _is_plain(part[n]):
-                        add(at + part.start(n), at + part.end(n), f"url{n}")
-                continue
-            first, last = _core(word)
-            value = word[first:last]
-            if len(value) < _LEAST_CHARS:
-                continue
-            is_marked = _MARK.search(value) is not None
-            if not (is_named or is_marked) or values.is_file(value) or _TELEPHONE.fullmatch(value):
-                continue
-            if not is_marked and value.isascii():
-                before = text[max(start, at + first - _JOINED_CHARS) : at + first]
-                is_plain = _is_plain(value)
-                if len(value) >= _LEAST_WORD and (
-                    (is_command and not is_plain) or _is_told(before, 3 if is_plain else _TOLD_WORDS)
+            for first, last, way, needed in _in_word(token[0]):
+                at = token.start()
+                if needed <= is_named or (
+                    is_named
+                    and needed >= _TOLD_PLAIN
+                    and ((is_command and needed == _TOLD_WORDS) or told.before(at + first, needed))
                 ):
-                    add(at + first, at + last, "word")
-                continue
-            add(at + first, at + last, "token")
-            if value.count("/") in (1, 2):
-                n = value.index("/")
-                host = value.find("@", n)
-                behind = value[n + 1 : host if host >= 0 else len(value)]
-                if n >= 2 and not _is_plain(value[n + 1 :]):
-                    add(at + first + n + 1, at + first + n + 1 + len(behind), "slash")
+                    add(at + first, at + last, way)
         stop = min(end + 1, len(text))
         for way, pattern, n in _IN_SIGNS if is_named else ():
             for part in pattern.finditer(text, start, stop):
                 words = part[n].split(" ")
-                if way == "quoted" or (1 < len(words) <= _MOST_WORDS and words[0] and words[-1]):
+                is_phrase = 1 < len(words) <= _MOST_WORDS and words[0] and words[-1]
+                if (way == "quoted" or is_phrase) and not values.stands_for_a_value(part[n]):
                     add(*part.span(n), way)
         for code in _GROUPS.finditer(text, start, end):
             add(*code.span(), "digits")
+    if not rules:
+        return [Candidate(start, end, way) for (start, end), way in found.items()]
     near = _blocks(found)
     for span, _ in rules:
         if not any(_is_of(span, place) for place in _within(near, span)):
@@ -225,6 +212,36 @@ def _lines(text: str, low: str, words: Iterable[str], below: int) -> list[tuple[
 
 
 @lru_cache(maxsize=16384)
+def _in_word(word: str) -> tuple[tuple[int, int, str, int], ...]:
+    """Return the values in a word: their bounds, how they were found, and what counts one: nothing (0), a line with a
+    name (1), a name among so many words before it."""
+    found: list[tuple[int, int, str, int]] = []
+    if "://" in word or "&" in word:
+        for part in _ADDRESS.finditer(word):
+            n = part.lastindex or 0
+            if n == 1 or not _is_plain(part[n]):
+                found.append((*part.span(n), f"url{n}", 0))
+    else:
+        first, last = _core(word)
+        value = word[first:last]
+        is_marked = _MARK.search(value) is not None
+        if len(value) < _LEAST_CHARS or values.is_file(value) or _TELEPHONE.fullmatch(value):
+            return ()
+        if not is_marked and value.isascii():
+            if len(value) >= _LEAST_WORD:
+                found.append((first, last, "word", _TOLD_PLAIN if _is_plain(value) else _TOLD_WORDS))
+        else:
+            found.append((first, last, "token", not is_marked))
+            if value.count("/") in (1, 2):
+                n = value.index("/")
+                host = value.find("@", n)
+                if n >= 2 and not _is_plain(value[n + 1 :]):
+                    found.append((first + n + 1, first + (host if host >= 0 else len(value)), "slash", not is_marked))
+    return tuple(
+        one for one in found if one[1] - one[0] >= _LEAST_CHARS and not values.stands_for_a_value(word[one[0] : one[1]])
+    )
+
+
 def _core(word: str) -> tuple[int, int]:
     """Return the bounds of the value in a word such as `NAME=VALUE`, `-pVALUE`, `USER:VALUE@HOST`."""
     start, end = 0, len(word)
@@ -238,33 +255,51 @@ def _core(word: str) -> tuple[int, int]:
     return start, start + len(word[start:end].rstrip(".,:;?"))
 
 
-@lru_cache(maxsize=16384)
 def _is_plain(value: str) -> bool:
     """Return whether a value is only words that programs use, as names of things are."""
     if any(map(str.isdigit, value)) or not value.isascii() or not {*"!@#$%^&*+?~"}.isdisjoint(value):
         return False
     if value.isalpha():
         return value.lower() in common()
-    return all(part in common() for part in _parts(value))
+    return all(part.lower() in common() for part in values.words_in(value) if len(part) > 2)
 
 
-@lru_cache(maxsize=16384)
-def _parts(value: str) -> list[str]:
-    return [part.lower() for part in values.words_in(value) if len(part) > 2]
+class _Names:
+    """The names in a stretch of text, read once for all its words."""
 
+    def __init__(self, text: str, start: int, end: int) -> None:
+        self._text, self._bounds = text, (start, end)
 
-def _is_told(before: str, most: int) -> bool:
-    """Return whether a name of a secret stands among so many words before one, or an option of one letter; of a rare
-    word also whether it stands in quotes, in a cell or at the beginning of its line."""
-    line = before.rpartition("\n")[2]
-    if most == _TOLD_WORDS and (
-        not line.strip() or line[-1] in "\"'>" or line.rstrip()[-1] in "|;" or line[-2:] == "  "
-    ):
-        return True
-    if any(map(named, _NAME.findall(line)[-most:])):
-        return True
-    option = _OPTION.search(before)
-    return option is not None and len(option[1]) == 2
+    @cached_property
+    def _read(self) -> tuple[list[tuple[int, int]], list[int]]:
+        """The place of each, and how many up to it end with one that names a secret."""
+        spans, told = list[tuple[int, int]](), [0]
+        for n, name in enumerate(_NAME.finditer(self._text, *self._bounds), 1):
+            spans.append(name.span())
+            told.append(n if named(name[0]) else told[-1])
+        return spans, told
+
+    def before(self, at: int, most: int) -> bool:
+        """Return whether a name of a secret stands among so many words before a place, or an option of one letter; of a
+        rare word also whether it stands in quotes, in a cell or at the beginning of its line."""
+        text, first = self._text, max(self._bounds[0], at - _JOINED_CHARS)
+        begin = text.rfind("\n", first, at) + 1 or first
+        if most == _TOLD_WORDS:
+            line = text[begin:at]
+            if not line.strip() or line[-1] in "\"'>" or line.rstrip()[-1] in "|;" or line[-2:] == "  ":
+                return True
+        spans, told = self._read
+        n = bisect_left(spans, (at,))
+        least = max(0, n - most)
+        is_cut = n and (spans[n - 1][1] > at or spans[least][0] < begin < spans[bisect_left(spans, (begin,)) - 1][1])
+        if is_cut:
+            if any(map(named, _NAME.findall(text[begin:at])[-most:])):
+                return True
+        elif told[n] > least and spans[told[n] - 1][0] >= begin:
+            return True
+        signs = text[max(first, at - _OPTION_CHARS) : at]
+        option = _OPTION.search(text[first:at]) if "-" in signs or "/" in signs else None
+        return option is not None and len(option[1]) == 2
 
 
 # -- facts ------------------------------------------------------------------------------------------------------------
@@ -275,25 +310,30 @@ _TESTS = names(
 )
 """Names of tests of `values` that are facts where they hold."""
 _SIGNS = frozenset("!@#$%^&*+?~")
+_JOINING = frozenset("._-/=:@+%#$!&?*~^ ")
+_SAME = deferred_pattern(r"(.)\1+", re.DOTALL)
+_RANDOM_CHARS = 8
 
 
 @lru_cache(maxsize=4096)
 def _value_facts(value: str) -> tuple[str, tuple[str, ...]]:
     """Return the class of what a value looks like, and facts about it alone."""
-    shape = _shape(value)
-    look = _look(value)
-    told = [f"len {sum(len(value) >= n for n in _LENGTHS)}", f"shape {shape[:7]}", f"changes {min(8, len(shape))}"]
-    told += [f"look {look}", *(test for test in _TESTS if getattr(values, test)(value)), *values.marks(value)]
-    told += [f"random{n}" for n in (8, 12) if is_random(value, n)]
+    shape, kinds = _shape(value), {*value.translate(_KINDS)}
+    tests = [test for test in _TESTS if getattr(values, test)(value)]
+    look = _look(value, tests)
+    told = [f"len {bisect_right(_LENGTHS, len(value))}", f"shape {shape[:7]}", f"changes {min(8, len(shape))}"]
+    told += [f"look {look}", *tests, *values.marks(value)]
+    if is_random(value, _RANDOM_CHARS):
+        told += ["random8", *(("random12",) if len(value) >= _DRAWN_CHARS else ())]
     if alternates(value):
         told.append("alternates")
-    words = _parts(value)
+    words = [part.lower() for part in values.words_in(value) if len(part) > 2]
     of_programs = sum(word in common() for word in words)
     share = "none" if not words else "all" if of_programs == len(words) else "some" if of_programs else "no"
     told += [f"common {share}", f"words {min(5, len(words))}", f"blanks {min(5, value.count(' '))}"]
-    told += [f"has {sign}" for sign in {*value} & {*"._-/=:@+%#$!&?*~^ "}]
-    kinds = zip("ULDSX", (str.isupper, str.islower, str.isdigit, _SIGNS.__contains__, _is_foreign), strict=True)
-    told.append("kinds " + "".join(name for name, is_kind in kinds if any(map(is_kind, value))))
+    told += [f"has {sign}" for sign in {*value} & _JOINING]
+    has = ("A" in kinds, "a" in kinds, "9" in kinds, not _SIGNS.isdisjoint(value), not value.isascii())
+    told.append("kinds " + "".join(compress("ULDSX", has)))
     if digits := _LAST_DIGITS.search(value):
         told.append(f"ends digits {min(5, len(digits[0]))}")
     if _YEAR.search(value):
@@ -301,7 +341,7 @@ def _value_facts(value: str) -> tuple[str, tuple[str, ...]]:
     if prefix := _PREFIX.match(value):
         told.append(f"pre {prefix[0].lower()}")
     told += [f"vw {word}" for word in words[:6]]
-    told += [f"first {shape[0]}", f"last {_shape(value[-1])}"]
+    told += [f"first {shape[0]}", f"last {value[-1].translate(_KINDS)}"]
     if " " in value:
         coarse = "phrase"
     elif look != "none":
@@ -311,36 +351,33 @@ def _value_facts(value: str) -> tuple[str, tuple[str, ...]]:
     return coarse, tuple(told)
 
 
-@lru_cache(maxsize=4096)
-def _look(value: str) -> str:
-    """Return the class of what a value looks like."""
+def _look(value: str, tests: Collection[str]) -> str:
+    """Return the class of what a value looks like. `tests`: those that hold."""
     if _HEX.fullmatch(value):
         is_number = len(value) < _LEAST_HEX or value.isdigit()
-        return "none" if is_number else "uuid" if values.is_public(value) else "hex"
-    if values.is_public(value) or max(value) > "\u2e80":
+        return "none" if is_number else "uuid" if "is_public" in tests else "hex"
+    if "is_public" in tests or max(value) > "\u2e80":
         return "none"
-    looks = (
-        ("strong", values.is_strong),
-        ("drawn", values.looks_drawn),
-        ("chosen", values.looks_chosen),
-        ("typed", values.looks_typed),
-    )
-    return next((name for name, has_look in looks if has_look(value)), "none")
+    looks = (("strong", "is_strong"), ("drawn", "looks_drawn"), ("chosen", "looks_chosen"), ("typed", "looks_typed"))
+    return next((name for name, test in looks if test in tests), "none")
 
 
-def _is_foreign(letter: str) -> bool:
-    return letter > "\x7f"
+class _Kinds(dict[int, str]):
+    """Kinds of characters: A, a, 9, a blank as _, other ASCII as it is, U."""
+
+    def __missing__(self, code: int) -> str:
+        letter = chr(code)
+        kind = "A" if letter.isupper() else "a" if letter.islower() else "9" if letter.isdigit() else letter
+        kind = self[code] = "_" if kind.isspace() else kind if kind.isascii() else "U"
+        return kind
+
+
+_KINDS = _Kinds()
 
 
 def _shape(value: str) -> str:
     """Return the kinds of characters of a value, runs of one kind as one."""
-    shape = ""
-    for letter in value[:60]:
-        kind = "A" if letter.isupper() else "a" if letter.islower() else "9" if letter.isdigit() else letter
-        kind = "_" if kind.isspace() else kind if kind.isascii() else "U"
-        if shape[-1:] != kind:
-            shape += kind
-    return shape
+    return _SAME.sub(r"\1", value[:60].translate(_KINDS))
 
 
 class _Line(NamedTuple):
@@ -356,11 +393,17 @@ def _line(text: str) -> _Line:
 
 
 def facts(text: str, found: Candidate) -> list[str]:
-    """Return facts about a value and its place: the name, option, program, column and words that lead to it, what
-    encloses it, the words near it, the rules that would mask it."""
+    """Return facts about a value and its place."""
+    return [fact for part in in_turn(text, found) for fact in part]
+
+
+def in_turn(text: str, found: Candidate) -> Iterator[Sequence[str]]:
+    """Yield facts in three parts, none in two: of the value alone; the names, the option and the words before it in its
+    line; the program, the column and the lines above, the words behind it, the rules that would mask it."""
     start, end = found.start, found.end
     coarse, of_value = _value_facts(text[start:end])
-    told = [*of_value, f"cand {found.way}", f"coarse {coarse}"]
+    yield of_value
+    told = [f"cand {found.way}", f"coarse {coarse}"]
 
     def crossed(fact: str) -> None:
         told.extend((fact, f"{fact} x {coarse}"))
@@ -368,17 +411,51 @@ def facts(text: str, found: Candidate) -> list[str]:
     first = text.rfind("\n", max(0, start - _NEAR_CHARS), start) + 1 or max(0, start - _NEAR_CHARS)
     last = text.find("\n", end, end + _NEAR_CHARS)
     last = last if last >= 0 else min(len(text), end + _NEAR_CHARS)
-    before, after, line = text[first:start], text[end:last], text[first:last]
-    above = _above(text, first)
-    above2 = _above(text, first - len(above) - 1)
-    left, right = _line(before), _line(after)
+    before, after = text[first:start], text[end:last]
 
-    kind = None
     tail = before[-_JOINED_CHARS:]
-    if bound := _BOUND.search(tail):
+    bound = _BOUND.search(tail) if tail.rstrip("\"'`([ \t\n").endswith(_BINDS) else None
+    kind = named(bound[1]) if bound else None
+    if bound:
+        crossed(f"bound {kind}{' other' if speaks_of_other(bound[1]) else ''} {bound[2]}")
+    near = tail.rstrip("\"'= :").rsplit(None, 1)
+    option = _OPTION.search(tail) if near and near[-1][0] in "-/" else None
+    if option:
+        crossed(f"opt {option[1].lower()}")
+        if of_option := named(option[1]):
+            crossed(f"optn {of_option}")
+            kind = kind if bound else of_option
+    told += [f"left {_sign(before.rstrip()[-1:])}", f"right {_sign(after.lstrip()[:1])}"]
+    told.append(f"adj {_sign(before[-1:])} {_sign(after[:1])}")
+    if before[-1:] in ('"', "'", "`"):
+        crossed(f"quoted {before[-1:] == after[:1]}")
+    left = _line(before)
+    nearest = ""
+    for distance, name in zip(_NEAR, reversed(left.names), strict=False):
+        if word := named(name):
+            is_other = speaks_of_other(name.rpartition(".")[2].removeprefix("set"))
+            said = f"{word} of other" if is_other else word
+            crossed(f"{said} before {distance}")
+            nearest = nearest or said
+    words = left.words
+    if words:
+        crossed(f"next {words[-1]}")
+        told += [f"n4 {words[-1][:4]}", f"ne4 {words[-1][-4:]}", f"starts {words[0]}"]
+        told += [f"w5 {word[:5]}" for word in words[-5:] if len(word) >= _LEAST_WORD]
+    told += [f"beside {word}" for word in words[-8:]]
+    if not after.strip():
+        crossed("ends line")
+    if not before.strip():
+        crossed("begins line")
+    yield told
+    told = []
+
+    line, above = text[first:last], _above(text, first)
+    above2 = _above(text, first - len(above) - 1)
+    right = _line(after)
+    behind = right.words
+    if bound:
         name = bound[1]
-        kind = named(name)
-        crossed(f"bound {kind}{' other' if speaks_of_other(name) else ''} {bound[2]}")
         low, parts = name.lower(), values.name_parts(name)
         told += [f"bname {low[-30:]}", *(f"bpart {part.lower()}" for part in parts[-4:])]
         told += [f"b4 {low[:4]}", f"e4 {low[-4:]}", f"b5 {low[:5]}"]
@@ -387,30 +464,14 @@ def facts(text: str, found: Candidate) -> list[str]:
     while command and (command[0] in _PROMPTS or "=" in command[0]):
         command.pop(0)
     program = command[0].rsplit("/", 1)[-1].lower()[:20] if command else ""
-    if option := _OPTION.search(tail):
-        crossed(f"opt {option[1].lower()}")
+    if option:
         told.append(f"opt {option[1].lower()} of {program}")
-        if of_option := named(option[1]):
-            crossed(f"optn {of_option}")
-            kind = kind if bound else of_option
     told.append(f"prog {program}")
     if command:
         told.append(f"arg {min(9, len(command))} of {program}")
     if len(command) > 1:
         told += [f"sub {command[1].lower()[:20]}", f"prog {program} {command[1].lower()[:20]}"]
 
-    told += [f"left {_sign(before.rstrip()[-1:])}", f"right {_sign(after.lstrip()[:1])}"]
-    told.append(f"adj {_sign(before[-1:])} {_sign(after[:1])}")
-    if before[-1:] in ('"', "'", "`"):
-        crossed(f"quoted {before[-1:] == after[:1]}")
-
-    nearest = ""
-    for distance, name in zip(_NEAR, reversed(left.names), strict=False):
-        if word := named(name):
-            is_other = speaks_of_other(name.rpartition(".")[2].removeprefix("set"))
-            said = f"{word} of other" if is_other else word
-            crossed(f"{said} before {distance}")
-            nearest = nearest or said
     for lines, text_above in enumerate(() if nearest else (above, above2), 1):
         name = next(filter(named, reversed(_line(text_above).names)), "")
         if name:
@@ -426,14 +487,8 @@ def facts(text: str, found: Candidate) -> list[str]:
             crossed(f"{word} behind {distance}")
             break
 
-    words, behind = left.words, right.words
-    if words:
-        crossed(f"next {words[-1]}")
-        told += [f"n4 {words[-1][:4]}", f"ne4 {words[-1][-4:]}", f"starts {words[0]}"]
-        told += [f"w5 {word[:5]}" for word in words[-5:] if len(word) >= _LEAST_WORD]
     if len(words) > 1:
         told.append(f"next2 {words[-2]} {words[-1]}")
-    told += [f"beside {word}" for word in words[-8:]]
     told += [f"beyond {word}" for word in behind[:4]]
     told += [f"then {word}" for word in behind[:1]]
     told += [f"under {word}" for word in _line(above).words[-6:]]
@@ -452,10 +507,6 @@ def facts(text: str, found: Candidate) -> list[str]:
     else:
         form = "code" if _CODE.search(line) else "kv" if bound else "plain"
     crossed(f"line {form}")
-    if not after.strip():
-        crossed("ends line")
-    if not before.strip():
-        crossed("begins line")
     for cell in _heads(line, before, (above, above2)):
         if word := named(cell):
             crossed(f"column {word}")
@@ -466,7 +517,7 @@ def facts(text: str, found: Candidate) -> list[str]:
     for rule in sorted({rule for _, rule in found.rules}):
         crossed(f"src {rule}")
     told += [f"src any x {nearest}", "src any", f"src any x kind {kind}"] if found.rules else ["src none"]
-    return told
+    yield told
 
 
 def _above(text: str, first: int) -> str:
@@ -515,10 +566,10 @@ class Net(msgspec.Struct):
     out: list[float]
 
 
-_LANE = 32
-"""Bits of a number in a sum of vectors. The sum is one long integer, whose parts add up at once."""
-_LANE_MASK = (1 << _LANE) - 1
 _NOUGHT = 128
+_UNLIKELY = -9.0
+"""The score of a value and of what stands before it in its line, below which nothing else is asked. Of 19,285 values of
+forms that the net masks where no rule does the least is -6.6, the next -4.9."""
 
 
 class Scorer:
@@ -528,10 +579,17 @@ class Scorer:
         self.net = net
         self._width = len(net.vectors) // len(net.names)
         self._place = {name: n * self._width for n, name in enumerate(net.names)}
+        self._numbers = Struct(f"<{self._width + 1}I")
+        self.total_of_value = lru_cache(maxsize=4096)(self.total)
         self._vectors: dict[str, int] = {}
-        """The numbers of a fact in the parts of an integer, and a one above them, which counts facts."""
+        """The numbers of a fact in parts of 32 bits of an integer, whose parts add up at once, and a one above them,
+        which counts facts."""
 
     def __call__(self, told: Iterable[str]) -> float:
+        return self.of(self.total(told))
+
+    def total(self, told: Iterable[str]) -> int:
+        """Return the sum of the vectors of facts."""
         total, vectors, places = 0, self._vectors, self._place
         for fact in {*told}:
             if (vector := vectors.get(fact)) is not None:
@@ -540,16 +598,19 @@ class Scorer:
                 spread = b"".join(bytes((number, 0, 0, 0)) for number in self.net.vectors[place : place + self._width])
                 vectors[fact] = vector = int.from_bytes(spread + b"\1", "little")
                 total += vector
-        width, net = self._width, self.net
-        nought = (total >> _LANE * width) * _NOUGHT
-        weight, *numbers = (((total >> _LANE * n & _LANE_MASK) - nought) * net.step for n in range(width))
-        shown = [(n, number) for n, number in enumerate(numbers) if number > 0]
-        score = weight + net.bias
+        return total
+
+    def of(self, total: int) -> float:
+        """Return the score of a sum."""
+        net = self.net
+        *sums, facts = self._numbers.unpack(total.to_bytes(self._numbers.size, "little"))
+        nought = facts * _NOUGHT
+        weight, *numbers = [(number - nought) * net.step for number in sums]
+        shown = [number if number > 0 else 0.0 for number in numbers]
+        score: float = weight + net.bias
         for weights, bias, out in zip(net.hidden, net.hidden_bias, net.out, strict=True):
-            for n, number in shown:
-                bias += weights[n] * number  # noqa: PLW2901  (a sum)
-            if bias > 0:
-                score += out * bias
+            if (passed := sum(map(mul, weights, shown), bias)) > 0:
+                score += out * passed
         return score
 
 
@@ -575,7 +636,11 @@ def judged(text: str, low: str, parts: Present, rules: Sequence[tuple[Span, str]
     kept: dict[tuple[int, int], str] = {}
     harmless: set[tuple[int, int]] = set()
     for found in candidates(text, low, parts, rules):
-        value = score(facts(text, found))
+        parts_of = in_turn(text, found)
+        total = score.total_of_value(next(parts_of)) + score.total(next(parts_of))
+        if not found.rules and score.of(total) < _UNLIKELY:
+            continue
+        value = score.of(total + score.total(next(parts_of)))
         if value > score.net.least:
             # Whoever masked a part of a line has judged what stands beside it.
             if not has_mask(text[max(0, found.start - _LINE_CHARS) : found.end + _LINE_CHARS]):
