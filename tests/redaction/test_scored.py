@@ -64,7 +64,7 @@ def test_no_value_of_a_form_that_the_net_masks_is_unlikely(every: int) -> None:
         for text in (row[1] for row in rows[::every]):
             for found in scored.candidates(text, text.lower(), present(text.lower())):
                 parts = [*scored.in_turn(text, found)]
-                assert len({*parts[0]}) + len({*parts[1]}) + len({*parts[2]}) == len({*scored.facts(text, found)})
+                assert sum(len({*part}) for part in parts) == len({*scored.facts(text, found)})
                 if score(scored.facts(text, found)) > score.net.least:
                     least = min(least, score([*parts[0], *parts[1]]))
     assert least > scored._UNLIKELY + 2

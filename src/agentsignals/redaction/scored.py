@@ -10,11 +10,12 @@ fits it and tells what it finds of writers who were left out.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from itertools import compress
 from operator import mul
 from pathlib import Path
@@ -130,14 +131,14 @@ def candidates(text: str, low: str, parts: Present, rules: Sequence[tuple[Span, 
     lines += [(*line, True, True) for line in _lines(text, low, parts.commands, 0)]
     lines += [(*line, False, False) for line in _lines(text, low, parts.texts - _FREQUENT, 1)]
     for start, end, is_named, is_command in lines:
-        told = _Names(text, start, end)
+        names = [may.start() for may in values.MAY_NAME.finditer(low, start, end)] if is_named else []
         for token in _TOKEN.finditer(text, start, end):
             for first, last, way, needed in _in_word(token[0]):
                 at = token.start()
                 if needed <= is_named or (
                     is_named
                     and needed >= _TOLD_PLAIN
-                    and ((is_command and needed == _TOLD_WORDS) or told.before(at + first, needed))
+                    and ((is_command and needed == _TOLD_WORDS) or _is_told(text, start, at + first, needed, names))
                 ):
                     add(at + first, at + last, way)
         stop = min(end + 1, len(text))
@@ -264,49 +265,28 @@ def _is_plain(value: str) -> bool:
     return all(part.lower() in common() for part in values.words_in(value) if len(part) > 2)
 
 
-class _Names:
-    """The names in a stretch of text, read once for all its words."""
-
-    def __init__(self, text: str, start: int, end: int) -> None:
-        self._text, self._bounds = text, (start, end)
-
-    @cached_property
-    def _read(self) -> tuple[list[tuple[int, int]], list[int]]:
-        """The place of each, and how many up to it end with one that names a secret."""
-        spans, told = list[tuple[int, int]](), [0]
-        for n, name in enumerate(_NAME.finditer(self._text, *self._bounds), 1):
-            spans.append(name.span())
-            told.append(n if named(name[0]) else told[-1])
-        return spans, told
-
-    def before(self, at: int, most: int) -> bool:
-        """Return whether a name of a secret stands among so many words before a place, or an option of one letter; of a
-        rare word also whether it stands in quotes, in a cell or at the beginning of its line."""
-        text, first = self._text, max(self._bounds[0], at - _JOINED_CHARS)
-        begin = text.rfind("\n", first, at) + 1 or first
-        if most == _TOLD_WORDS:
-            line = text[begin:at]
-            if not line.strip() or line[-1] in "\"'>" or line.rstrip()[-1] in "|;" or line[-2:] == "  ":
-                return True
-        spans, told = self._read
-        n = bisect_left(spans, (at,))
-        least = max(0, n - most)
-        is_cut = n and (spans[n - 1][1] > at or spans[least][0] < begin < spans[bisect_left(spans, (begin,)) - 1][1])
-        if is_cut:
-            if any(map(named, _NAME.findall(text[begin:at])[-most:])):
-                return True
-        elif told[n] > least and spans[told[n] - 1][0] >= begin:
+def _is_told(text: str, first: int, at: int, most: int, names: Sequence[int]) -> bool:
+    """Return whether a name of a secret stands among so many words before a place, or an option of one letter; of a
+    rare word also whether it stands in quotes, in a cell or at the beginning of its line. `names`: where names may
+    begin to tell."""
+    first = max(first, at - _JOINED_CHARS)
+    begin = text.rfind("\n", first, at) + 1 or first
+    if most == _TOLD_WORDS:
+        line = text[begin:at]
+        if not line.strip() or line[-1] in "\"'>" or line.rstrip()[-1] in "|;" or line[-2:] == "  ":
             return True
-        signs = text[max(first, at - _OPTION_CHARS) : at]
-        option = _OPTION.search(text[first:at]) if "-" in signs or "/" in signs else None
-        return option is not None and len(option[1]) == 2
+    n = bisect_left(names, begin)
+    if n < len(names) and names[n] < at and any(map(named, _NAME.findall(text[begin:at])[-most:])):
+        return True
+    signs = text[max(first, at - _OPTION_CHARS) : at]
+    option = _OPTION.search(text[first:at]) if "-" in signs or "/" in signs else None
+    return option is not None and len(option[1]) == 2
 
 
 # -- facts ------------------------------------------------------------------------------------------------------------
 
 _TESTS = names(
-    "is_known is_public is_strong is_rare_word has_all_kinds looks_chosen looks_typed looks_drawn looks_given"
-    " says_of_it"
+    "is_known is_public is_strong is_rare_word has_all_kinds looks_chosen looks_typed looks_given says_of_it"
 )
 """Names of tests of `values` that are facts where they hold."""
 _SIGNS = frozenset("!@#$%^&*+?~")
@@ -316,17 +296,10 @@ _RANDOM_CHARS = 8
 
 
 @lru_cache(maxsize=4096)
-def _value_facts(value: str) -> tuple[str, tuple[str, ...]]:
-    """Return the class of what a value looks like, and facts about it alone."""
-    shape, kinds = _shape(value), {*value.translate(_KINDS)}
-    tests = [test for test in _TESTS if getattr(values, test)(value)]
-    look = _look(value, tests)
+def _of_form(value: str) -> tuple[str, ...]:
+    """Return facts about the characters and the words of a value."""
+    shape, kinds = _SAME.sub(r"\1", value[:60].translate(_KINDS)), {*value.translate(_KINDS)}
     told = [f"len {bisect_right(_LENGTHS, len(value))}", f"shape {shape[:7]}", f"changes {min(8, len(shape))}"]
-    told += [f"look {look}", *tests, *values.marks(value)]
-    if is_random(value, _RANDOM_CHARS):
-        told += ["random8", *(("random12",) if len(value) >= _DRAWN_CHARS else ())]
-    if alternates(value):
-        told.append("alternates")
     words = [part.lower() for part in values.words_in(value) if len(part) > 2]
     of_programs = sum(word in common() for word in words)
     share = "none" if not words else "all" if of_programs == len(words) else "some" if of_programs else "no"
@@ -340,15 +313,28 @@ def _value_facts(value: str) -> tuple[str, tuple[str, ...]]:
         told.append("ends year")
     if prefix := _PREFIX.match(value):
         told.append(f"pre {prefix[0].lower()}")
+    if is_random(value, _RANDOM_CHARS):
+        told += ["random8", *(("random12",) if len(value) >= _DRAWN_CHARS else ())]
+    if alternates(value):
+        told.append("alternates")
+    told += ["looks_drawn"] if values.looks_drawn(value) else []
     told += [f"vw {word}" for word in words[:6]]
-    told += [f"first {shape[0]}", f"last {value[-1].translate(_KINDS)}"]
+    return *told, f"first {shape[0]}", f"last {value[-1].translate(_KINDS)}"
+
+
+@lru_cache(maxsize=4096)
+def _of_look(value: str) -> tuple[str, tuple[str, ...]]:
+    """Return the class of what a value looks like, and what is true of it."""
+    tests = [test for test in _TESTS if getattr(values, test)(value)]
+    look = _look(value, [*tests, *(["looks_drawn"] if values.looks_drawn(value) else ())])
+    told = [f"look {look}", *tests, *values.marks(value)]
     if " " in value:
         coarse = "phrase"
     elif look != "none":
         coarse = look
     else:
         coarse = "digits" if value.strip("#* -").isdigit() else "aword" if value.isalpha() else "other"
-    return coarse, tuple(told)
+    return coarse, (*told, f"coarse {coarse}")
 
 
 def _look(value: str, tests: Collection[str]) -> str:
@@ -375,11 +361,6 @@ class _Kinds(dict[int, str]):
 _KINDS = _Kinds()
 
 
-def _shape(value: str) -> str:
-    """Return the kinds of characters of a value, runs of one kind as one."""
-    return _SAME.sub(r"\1", value[:60].translate(_KINDS))
-
-
 class _Line(NamedTuple):
     """The words and names of a line, read once for all its values."""
 
@@ -398,15 +379,12 @@ def facts(text: str, found: Candidate) -> list[str]:
 
 
 def in_turn(text: str, found: Candidate) -> Iterator[Sequence[str]]:
-    """Yield facts in three parts, none in two: of the value alone; the names, the option and the words before it in its
-    line; the program, the column and the lines above, the words behind it, the rules that would mask it."""
+    """Yield facts in four parts, none in two: the form of the value; the names, the option and the words before it in
+    its line; its look; the program, the column and the lines above, the words behind it, the rules that would mask it,
+    and much of this with the look."""
     start, end = found.start, found.end
-    coarse, of_value = _value_facts(text[start:end])
-    yield of_value
-    told = [f"cand {found.way}", f"coarse {coarse}"]
-
-    def crossed(fact: str) -> None:
-        told.extend((fact, f"{fact} x {coarse}"))
+    yield _of_form(text[start:end])
+    told, crossed = [f"cand {found.way}"], list[str]()
 
     first = text.rfind("\n", max(0, start - _NEAR_CHARS), start) + 1 or max(0, start - _NEAR_CHARS)
     last = text.find("\n", end, end + _NEAR_CHARS)
@@ -417,39 +395,41 @@ def in_turn(text: str, found: Candidate) -> Iterator[Sequence[str]]:
     bound = _BOUND.search(tail) if tail.rstrip("\"'`([ \t\n").endswith(_BINDS) else None
     kind = named(bound[1]) if bound else None
     if bound:
-        crossed(f"bound {kind}{' other' if speaks_of_other(bound[1]) else ''} {bound[2]}")
+        crossed.append(f"bound {kind}{' other' if speaks_of_other(bound[1]) else ''} {bound[2]}")
     near = tail.rstrip("\"'= :").rsplit(None, 1)
     option = _OPTION.search(tail) if near and near[-1][0] in "-/" else None
     if option:
-        crossed(f"opt {option[1].lower()}")
+        crossed.append(f"opt {option[1].lower()}")
         if of_option := named(option[1]):
-            crossed(f"optn {of_option}")
+            crossed.append(f"optn {of_option}")
             kind = kind if bound else of_option
     told += [f"left {_sign(before.rstrip()[-1:])}", f"right {_sign(after.lstrip()[:1])}"]
     told.append(f"adj {_sign(before[-1:])} {_sign(after[:1])}")
     if before[-1:] in ('"', "'", "`"):
-        crossed(f"quoted {before[-1:] == after[:1]}")
+        crossed.append(f"quoted {before[-1:] == after[:1]}")
     left = _line(before)
     nearest = ""
     for distance, name in zip(_NEAR, reversed(left.names), strict=False):
         if word := named(name):
             is_other = speaks_of_other(name.rpartition(".")[2].removeprefix("set"))
             said = f"{word} of other" if is_other else word
-            crossed(f"{said} before {distance}")
+            crossed.append(f"{said} before {distance}")
             nearest = nearest or said
     words = left.words
     if words:
-        crossed(f"next {words[-1]}")
+        crossed.append(f"next {words[-1]}")
         told += [f"n4 {words[-1][:4]}", f"ne4 {words[-1][-4:]}", f"starts {words[0]}"]
         told += [f"w5 {word[:5]}" for word in words[-5:] if len(word) >= _LEAST_WORD]
     told += [f"beside {word}" for word in words[-8:]]
     if not after.strip():
-        crossed("ends line")
+        crossed.append("ends line")
     if not before.strip():
-        crossed("begins line")
-    yield told
-    told = []
+        crossed.append("begins line")
+    yield [*told, *crossed]
+    coarse, of_look = _of_look(text[start:end])
+    yield of_look
 
+    told, before_look = [], len(crossed)
     line, above = text[first:last], _above(text, first)
     above2 = _above(text, first - len(above) - 1)
     right = _line(after)
@@ -476,15 +456,15 @@ def in_turn(text: str, found: Candidate) -> Iterator[Sequence[str]]:
         name = next(filter(named, reversed(_line(text_above).names)), "")
         if name:
             nearest = f"{named(name)} above {lines}"
-            crossed(nearest)
+            crossed.append(nearest)
             told.append(nearest + (" end" if text_above.rstrip().rstrip(":").endswith(name) else ""))
             break
-    crossed(f"after {nearest}")
+    crossed.append(f"after {nearest}")
     if bound:
         told.append(f"boundkind {kind} near {nearest}")
     for distance, name in zip(_NEAR, right.names[:_NEXT_NAMES], strict=False):
         if (word := named(name)) and not speaks_of_other(name):
-            crossed(f"{word} behind {distance}")
+            crossed.append(f"{word} behind {distance}")
             break
 
     if len(words) > 1:
@@ -506,18 +486,18 @@ def in_turn(text: str, found: Candidate) -> Iterator[Sequence[str]]:
         form = "prose"
     else:
         form = "code" if _CODE.search(line) else "kv" if bound else "plain"
-    crossed(f"line {form}")
+    crossed.append(f"line {form}")
     for cell in _heads(line, before, (above, above2)):
         if word := named(cell):
-            crossed(f"column {word}")
+            crossed.append(f"column {word}")
         told.append(f"col {cell.lower()[:20]}")
     if text.count(text[start:end], max(0, start - _REPEAT_CHARS), end + _REPEAT_CHARS) > 1:
         told.append("repeats")
 
     for rule in sorted({rule for _, rule in found.rules}):
-        crossed(f"src {rule}")
+        crossed.append(f"src {rule}")
     told += [f"src any x {nearest}", "src any", f"src any x kind {kind}"] if found.rules else ["src none"]
-    yield told
+    yield [*told, *crossed[before_look:], *(f"{fact} x {coarse}" for fact in crossed)]
 
 
 def _above(text: str, first: int) -> str:
@@ -567,9 +547,9 @@ class Net(msgspec.Struct):
 
 
 _NOUGHT = 128
-_UNLIKELY = -9.0
-"""The score of a value and of what stands before it in its line, below which nothing else is asked. Of 19,285 values of
-forms that the net masks where no rule does the least is -6.6, the next -4.9."""
+_UNLIKELY = -10.0
+"""The score of a value's form and of what stands before it in its line, below which nothing else is asked. Of 19,285
+values of forms that the net masks where no rule does the least is -7.6, and of traces' values two thirds are below."""
 
 
 class Scorer:
@@ -580,6 +560,9 @@ class Scorer:
         self._width = len(net.vectors) // len(net.names)
         self._place = {name: n * self._width for n, name in enumerate(net.names)}
         self._numbers = Struct(f"<{self._width + 1}I")
+        self._units = sorted(zip(net.out, net.hidden_bias, net.hidden, strict=True), key=lambda unit: -abs(unit[0]))
+        self._units.sort(key=lambda unit: unit[0] < 0)
+        """Those that raise a score first, then those that lower it most."""
         self.total_of_value = lru_cache(maxsize=4096)(self.total)
         self._vectors: dict[str, int] = {}
         """The numbers of a fact in parts of 32 bits of an integer, whose parts add up at once, and a one above them,
@@ -600,15 +583,16 @@ class Scorer:
                 total += vector
         return total
 
-    def of(self, total: int) -> float:
-        """Return the score of a sum."""
-        net = self.net
+    def of(self, total: int, floor: float = -math.inf) -> float:
+        """Return the score of a sum. Of a score below `floor` it is enough that what is returned is below it, too."""
+        step = self.net.step
         *sums, facts = self._numbers.unpack(total.to_bytes(self._numbers.size, "little"))
         nought = facts * _NOUGHT
-        weight, *numbers = [(number - nought) * net.step for number in sums]
-        shown = [number if number > 0 else 0.0 for number in numbers]
-        score: float = weight + net.bias
-        for weights, bias, out in zip(net.hidden, net.hidden_bias, net.out, strict=True):
+        shown = [(number - nought) * step if number > nought else 0.0 for number in sums[1:]]
+        score: float = (sums[0] - nought) * step + self.net.bias
+        for out, bias, weights in self._units:
+            if out < 0 and score < floor:
+                break
             if (passed := sum(map(mul, weights, shown), bias)) > 0:
                 score += out * passed
         return score
@@ -636,11 +620,12 @@ def judged(text: str, low: str, parts: Present, rules: Sequence[tuple[Span, str]
     kept: dict[tuple[int, int], str] = {}
     harmless: set[tuple[int, int]] = set()
     for found in candidates(text, low, parts, rules):
-        parts_of = in_turn(text, found)
-        total = score.total_of_value(next(parts_of)) + score.total(next(parts_of))
-        if not found.rules and score.of(total) < _UNLIKELY:
+        turns = in_turn(text, found)
+        total = score.total_of_value(next(turns)) + score.total(next(turns))
+        if not found.rules and score.of(total, _UNLIKELY) < _UNLIKELY:
             continue
-        value = score.of(total + score.total(next(parts_of)))
+        total += score.total_of_value(next(turns)) + score.total(next(turns))
+        value = score.of(total, score.net.veto)
         if value > score.net.least:
             # Whoever masked a part of a line has judged what stands beside it.
             if not has_mask(text[max(0, found.start - _LINE_CHARS) : found.end + _LINE_CHARS]):
