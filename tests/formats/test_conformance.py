@@ -106,10 +106,12 @@ def _found(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> Iterator
         patch.setattr(formats.FORMATS, "places", {**formats.FORMATS.places, "toy-agent": place})
         formats.formats.cache_clear()
         formats.marks.cache_clear()
+        formats.searched.cache_clear()
         sys.modules.pop("agentsignals.formats.toy_agent", None)
         yield
     formats.formats.cache_clear()
     formats.marks.cache_clear()
+    formats.searched.cache_clear()
     sys.modules.pop("agentsignals.formats.toy_agent", None)
 
 

@@ -91,9 +91,11 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (logs / "one.jsonl").write_text("".join(json.dumps(call) + "\n" for call in CALLS), encoding="utf-8")
     formats.formats.cache_clear()
     formats.marks.cache_clear()
+    formats.searched.cache_clear()
     yield tmp_path
     formats.formats.cache_clear()
     formats.marks.cache_clear()
+    formats.searched.cache_clear()
     sys.modules.pop("agentsignals.formats.toy_agent", None)
 
 

@@ -551,32 +551,45 @@ def version_of_all() -> int:
     return (sum(declared.version for declared in marks()) + UNREAD_VERSION) * 100 + len(marks())
 
 
+class Searched(NamedTuple):
+    """The marks of formats as they are looked for."""
+
+    possible: tuple[Marks, ...]
+    strings: frozenset[bytes]
+    """Whole strings of JSON, without their quotes."""
+    others: list[tuple[re.Pattern[bytes], list[bytes]]]
+    """Other marks by their first byte, each with a pattern that finds one of them, since a byte is found fast."""
+
+
 @cache
-def _strings_of(
-    known: tuple[Marks, ...],
-) -> tuple[frozenset[bytes], list[tuple[Marks, frozenset[bytes], tuple[bytes, ...]]]]:
-    """Return the strings among all marks, and each format with its own and its other marks."""
-    each = []
-    for declared in known:
-        strings = frozenset(mark[1:-1] for mark in declared.marks if _STRING.fullmatch(mark))
-        each.append((declared, strings, tuple(mark for mark in declared.marks if not _STRING.fullmatch(mark))))
-    return frozenset[bytes]().union(*(strings for _, strings, _ in each)), each
+def searched(is_json: bool) -> Searched:
+    """Return the marks of the formats whose files look like JSON, or do not."""
+    possible = tuple(declared for declared in marks() if declared.of_json in (None, is_json))
+    every = frozenset(mark for declared in possible for mark in declared.marks)
+    strings = frozenset(filter(_STRING.fullmatch, every))
+    begins: dict[bytes, list[bytes]] = {}
+    for mark in sorted(every - strings):
+        begins.setdefault(mark[:1], []).append(mark)
+    others = [(re.compile(b"|".join(map(re.escape, those))), those) for those in begins.values()]
+    return Searched(possible, frozenset(string[1:-1] for string in strings), others)
 
 
 def identify(head: Head, last: bool = True) -> tuple[Format, Claim] | None:
     """Return the format that claims a file, and its claim. Two claimants are an error that names both. Only formats
     whose marks the file has are loaded; those without marks are asked where none of these claims it. Those that are
     asked last are left out without `last`."""
-    every, asked = _strings_of(marks())
-    present = every.intersection(head.data.split(b'"'))  # at once: a search for each mark took as long as all else
+    data, (possible, strings, others) = head.data, searched(head.looks_like_json)
+    # At once: a search for each took as long as all else.
+    present = {b'"%b"' % string for string in strings.intersection(data.split(b'"'))}
+    for pattern, those in others:
+        if len(those) == 1 or pattern.search(data):
+            present.update(mark for mark in those if mark in data)
     marked: list[UnitPlace] = []
     unmarked: list[UnitPlace] = []
-    for declared, strings, parts in asked:
-        if declared.of_json not in (None, head.looks_like_json):
-            continue
+    for declared in possible:
         if not declared.marks:
             unmarked.append(declared.place)
-        elif not strings.isdisjoint(present) or any(part in head.data for part in parts):
+        elif not present.isdisjoint(declared.marks):
             marked.append(declared.place)
     claimed: list[tuple[Format, Claim]] = []
     for places, is_last in ((marked, False), (unmarked, False), (marked + unmarked, True)):

@@ -66,6 +66,8 @@ class Registry(Generic[Unit]):
         self.group = f"agentsignals.{'studies' if kind == 'study' else f'{kind}s'}"
         self.broken: dict[str, str] = {}
         """Units of other packages that can't be used, by name: why."""
+        self._own: dict[str, Unit] = {}
+        """Units of this package that were asked for: a session asks for its format seven times."""
         self._package = package
         self._attribute = attribute
         self._word = attribute.encode()
@@ -136,9 +138,13 @@ class Registry(Generic[Unit]):
 
     def get(self, name: str) -> Unit:
         """Return the unit of that name. UsageError lists the names there are, or says why the unit can't be used."""
+        if (own := self._own.get(name)) is not None:
+            return own
         place = self._place(_key(name))
         unit = None if place is None else self.load(place)
-        if unit is not None:
+        if unit is not None and place is not None:
+            if not place.distribution:
+                self._own[name] = unit
             return unit
         if place is not None:
             raise UsageError(
