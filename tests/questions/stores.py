@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.ingest.shard import first_versions, session_entry, signal_versions
 from agentsignals.model import Artifact, Session, prices
 from agentsignals.questions.findings import Reader
-from agentsignals.questions.question import Finding, Outcome, Rows
+from agentsignals.questions.question import Finding, Outcome
 from agentsignals.questions.studies import study
 from agentsignals.signals.catalog import FIRST, measure
 from agentsignals.store import Store, shards, tables
@@ -44,15 +43,6 @@ def rows_of(store: Store | Path, query: str) -> list[dict[str, Any]]:
     """The rows of a query by the names of its columns."""
     names, found = asked(store if isinstance(store, Store) else Store(store), query)
     return [dict(zip(names, row, strict=True)) for row in found]
-
-
-def added(rows: Rows) -> list[Any]:
-    """The sums of several shards as one: by what is no number."""
-    sums: dict[str, Counter[str]] = {}
-    for row in rows:
-        key = repr({name: value for name, value in row.items() if not isinstance(value, int)})
-        sums.setdefault(key, Counter()).update({name: n for name, n in row.items() if isinstance(n, int)})
-    return sorted(sums.items())
 
 
 def outcome(store: Store, name: str) -> Outcome:

@@ -26,7 +26,7 @@ from agentsignals.store import Store
 from agentsignals.store.query import connect, execute_ours, split_by_rows
 from tests.build import START, call, say, session, user
 from tests.planted_stores import evaluated
-from tests.questions.stores import added, store_of
+from tests.questions.stores import store_of
 
 CONTEXTS = ("product", "eval")
 _SQL_OF_COMMAND = re.compile(r'^agentsignals query (?:--context \w+ )?"(.*)"$', re.DOTALL)
@@ -149,8 +149,8 @@ def test_what_is_asked_in_slices_is_what_is_asked_at_once(
         reader = Reader(store, asked, context)
         of_each = [reader.inputs(question) for question in asked]
         return [
-            (each.rows, {n: added(rows) if n in q.summed else sorted(rows, key=repr) for n, rows in each.many.items()})
-            for q, each in zip(asked, of_each, strict=True)
+            (each.rows, {n: sorted(each.many[n], key=repr) for n in question.sliced}, candidate_answers(question, each))
+            for question, each in zip(asked, of_each, strict=True)
         ]
 
     at_once = made()
@@ -164,7 +164,7 @@ def test_no_answer_depends_on_the_order_in_which_shards_are_asked(context: str, 
     reader = Reader(store, list(questions().values()), context)
     for question in questions().values():
         inputs = reader.inputs(question)
-        turned = {name: _turned(rows) if name in question.sliced else rows for name, rows in inputs.many.items()}
+        turned = {name: _turned(inputs.many[name]) for name in question.sliced | question.summed}
         assert candidate_answers(question, replace(inputs, many=turned)) == candidate_answers(question, inputs)
 
 

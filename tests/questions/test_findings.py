@@ -191,7 +191,7 @@ def test_what_can_not_be_much_is_no_candidate(monkeypatch: pytest.MonkeyPatch) -
 
 NAMED = (
     "session_id", "agent", "model", "place", "cost_usd", BOUND, "unpriced", "is_subagents", "tool", "ran_s", "refused",
-    "n", "cause", "kind", "at", "tokens", "records", "skipped",
+    "n", "cause", "kind", "at", "tokens", "records", "skipped", "hours",
 )  # fmt: skip
 """Columns that a test need not give."""
 
@@ -288,7 +288,21 @@ def failures(*groups: tuple[str, int, tuple[int, ...]]) -> dict[str, Answer]:
         for tool, k, failed in groups
         for n in range(9)
     ]
-    return made_of("failures", sessions=sessions, calls=calls)
+    return made_of("failures", sessions=sessions, calls=calls, kinds=kinds(calls))
+
+
+def kinds(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row a session and tool, and one for all of its tools but tests, as the query has them."""
+    rows = []
+    for session_id in {row["session_id"] for row in calls}:
+        here = [row for row in calls if row["session_id"] == session_id]
+        of = {
+            name: sum(row[column] for row in here if row["tool"] != "test")
+            for name, column in (("k_all", "failed"), ("n_all", "n"))
+        }
+        rows += [{"tool": row["tool"], "k": row["failed"], "n": row["n"], **of} for row in here]
+        rows.append({"tool": None, "k": of["k_all"], "n": of["n_all"], **of})
+    return [{"place": None, "agent": "a", "model": "m", "sessions": 1, **row} for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -304,7 +318,8 @@ def test_the_cause_of_more_than_half_is_said_to_be_most(classes: tuple[str | Non
     sessions = [{"session_id": f"s{n}", "agent": "a", "model": "m", "place": None} for n in range(9)]
     base = {"tool": "find", "n": 5, "failed": 5, "mended": 0, "minutes": None}
     calls = [{"session_id": f"s{n}", "error_class": classes[n // 3], **base} for n in range(9)]
-    assert said in made_of("failures", sessions=sessions, calls=calls)["failures.often.find"].details
+    made = made_of("failures", sessions=sessions, calls=calls, kinds=kinds(calls))
+    assert said in made["failures.often.find"].details
 
 
 def test_a_failing_tool_is_held_against_the_persons_other_calls() -> None:
@@ -318,13 +333,10 @@ def test_a_failing_tool_is_held_against_the_persons_other_calls() -> None:
 
 def large(parts: list[float], usd: float = 1.0, results: int = 500) -> dict[str, Answer]:
     """Of one session: results that make these parts of what is carried, at a bill of ten dollars."""
-    row = {"session_id": "s", "name": "Bash", "tokens": 9, "times": 9, "results": results}
-    return made_of(
-        "large_results",
-        sessions=[{"session_id": "s", "cost_usd": 10.0}],
-        charges=[{"session_id": "s", "cause": "carried_results", "cost_usd": usd}],
-        results=[{**row, "seq": n, "part": part} for n, part in enumerate(parts)],
-    )
+    row = {"session_id": "s", "name": "Bash", "tokens": 9, "times": 9}
+    dear = [{**row, "seq": n, "cost_usd": part * usd, "results": None} for n, part in enumerate(parts)]
+    dear[0]["results"] = results
+    return made_of("large_results", sessions=[{"session_id": "s", "cost_usd": 10.0}], results=dear)
 
 
 @pytest.mark.parametrize(
@@ -356,9 +368,9 @@ def test_a_result_is_carried_by_the_calls_before_the_next_compaction(tmp_path: P
         say("b", input_tokens=9),
     ]
     store = store_of(tmp_path, session(user("go"), *parts, event("compaction"), say("c", input_tokens=9)))
-    (row,) = rows_of(store, questions()["large_results"].queries["results"])
+    row, small = rows_of(store, questions()["large_results"].queries["results"])
     assert (row["name"], row["tokens"], row["times"], row["results"]) == ("Bash", 10_000, 2, 2)
-    assert row["part"] > 0.99, "what is below a twentieth stays in the database"
+    assert (row["cost_usd"], small["cost_usd"]) == (0.0, None), "what is below a twentieth has no part"
 
 
 def test_the_agent_that_reads_again_is_named() -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from agentsignals.ingest import maintenance, pipeline
 from agentsignals.questions.findings import Reader, questions
+from agentsignals.questions.ranking import candidate_answers
 from agentsignals.questions.sql import PAID, SITES, unjudged
 from agentsignals.store import Store, shard_answers
 from tests.claude import Log
-from tests.questions.stores import added
 
 SLICED = {PAID} | {question.queries[name] for question in questions().values() for name in question.sliced}
 QUERIES = {*SLICED, SITES, unjudged({"chat.pushback_type"})} | {
@@ -49,9 +49,10 @@ def written(folder: Path, *logs: tuple[int, int]) -> Store:
 def answered(store: Store) -> dict[tuple[str, str], list[Any]]:
     asked = list(questions().values())
     reader = Reader(store, asked, "product")
-    many = {q.name: reader.inputs(q).many for q in asked}
-    found = {(q.name, name): sorted(many[q.name][name], key=repr) for q in asked for name in q.sliced}
-    return found | {(q.name, name): added(many[q.name][name]) for q in asked for name in q.summed}
+    inputs = {q.name: reader.inputs(q) for q in asked}
+    many = {(q.name, name): inputs[q.name].many[name] for q in asked for name in q.sliced | q.summed}
+    found = {(q.name, name): sorted(many[q.name, name], key=repr) for q in asked for name in q.sliced}
+    return found | {(q.name, "made"): candidate_answers(q, inputs[q.name]) for q in asked if q.summed}
 
 
 def anew(store: Store, monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], list[Any]]:

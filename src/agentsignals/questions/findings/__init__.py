@@ -141,9 +141,8 @@ class Reader:
     def inputs(self, study: Question) -> Inputs:
         """Return the rows and facts that a study is given."""
         context = self._of(study)
-        many = {name: self._asked(self._by_slices, study.queries[name], context) for name in study.sliced}
-        many |= {name: self._asked(self._summed, study.queries[name], context) for name in study.summed}
-        rows = {name: _made(self._answer(sql, context)) for name, sql in study.queries.items() if name not in many}
+        asks = dict.fromkeys(study.sliced, self._by_slices) | dict.fromkeys(study.summed, self._summed)
+        rows = {name: _made(self._answer(sql, context)) for name, sql in study.queries.items() if name not in asks}
         is_study = isinstance(study, Study)
         if is_study and context not in self._places:
             self._places[context] = place_by_session(self._answer(PLACED, context))
@@ -158,7 +157,7 @@ class Reader:
                     told[path] = f"{formatted(unjudged_n / n, 'share')} of {of} not judged: another language"
         return Inputs(
             rows=rows,
-            many=many,
+            many=_OnAsk(lambda name: self._asked(asks[name], study.queries[name], context)),
             unjudged=self._unjudged[context],
             paid=self._paid_by_cause(context) if study.needs_charges else {},
             # A sentence names no versions: to ask for them reads all values.
@@ -227,17 +226,15 @@ class Reader:
         return Rows([name for name, _ in kinds], columns)
 
     def _by_slices(self, sql: str, context: str, connection: Connection) -> Rows:
-        columns = self._of_shards(sql, context, connection)
+        columns = self._placed(self._of_shards(sql, context, connection), context, connection)
         columns["session_id"] = list(map(self._ids.setdefault, columns["session_id"], columns["session_id"]))
         if sql == FACTS:
-            sites = zip(columns["repo"], columns["cwd"], strict=True)
-            columns[PLACE] = list(map(self._place_by_site(context, connection).__getitem__, sites))
             times = {us: _EPOCH + timedelta(microseconds=us) for us in set(columns["started_at"]) if us is not None}
             columns["started_at"] = list(map(times.get, columns["started_at"]))
         return Rows(list(columns), list(columns.values()))
 
     def _summed(self, sql: str, context: str, connection: Connection) -> Rows:
-        columns = self._of_shards(sql, context, connection, is_sum=True)
+        columns = self._placed(self._of_shards(sql, context, connection, is_sum=True), context, connection)
         return Rows(list(columns), list(columns.values()))
 
     def _of_shards(self, sql: str, context: str, connection: Connection, is_sum: bool = False) -> dict[str, list[Any]]:
@@ -252,9 +249,9 @@ class Reader:
         columns = zip(*(answer.columns for answer in answers), strict=True)
         return dict(zip(answers[-1].names, map(list, map(chain.from_iterable, columns)), strict=True))
 
-    def _place_by_site(self, context: str, connection: Connection) -> dict[tuple[str | None, str | None], str | None]:
-        """Where the sessions of a repository and folder lie: it is told of all of them together."""
-        if context not in self._sites:
+    def _placed(self, columns: dict[str, list[Any]], context: str, connection: Connection) -> dict[str, list[Any]]:
+        """Add where the sessions of a repository and folder lie, which is told of all of them together."""
+        if "cwd" in columns and context not in self._sites:
             repos, folders, own, ids = self._of_shards(SITES, context, connection, is_sum=True).values()
             files = [file for file in connection.files["signals"] if Path(file).parent == self._store.folder]
             lies: dict[str, str] = {}
@@ -265,7 +262,10 @@ class Reader:
             found = self._sites[context] = {}
             for repo, folder, otherwise, session_id in zip(repos, folders, own, ids, strict=True):
                 found[repo, folder] = lies.get(session_id) or found.get((repo, folder)) or otherwise
-        return self._sites[context]
+        if "cwd" in columns:
+            sites = zip(columns["repo"], columns["cwd"], strict=True)
+            columns[PLACE] = list(map(self._sites[context].__getitem__, sites))
+        return columns
 
     def _slices_of_all(self, shards: Collection[str]) -> list[Connection]:
         """Connections to these shards with the sessions of all contexts."""
@@ -297,6 +297,17 @@ class Reader:
             connection.hold("lies", LIES.replace("FROM signals", f"FROM {NAMED}"))
             connection.show("sessions", with_place("memory.main.sessions", "lies"))
         return execute_ours(connection, sql, values)
+
+
+class _OnAsk(dict[str, Rows]):
+    """Rows by name, read when they are first asked for."""
+
+    def __init__(self, read: Callable[[str], Rows]) -> None:
+        self._read = read
+
+    def __missing__(self, name: str) -> Rows:
+        made = self[name] = self._read(name)
+        return made
 
 
 def _made(rows: Rows) -> list[Row]:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from heapq import nsmallest
-from itertools import chain, compress, repeat
+from itertools import chain, repeat
 from math import ceil, fsum
 from operator import itemgetter
 from statistics import median
@@ -43,7 +43,9 @@ from agentsignals.views.usage import LEAST_LOST, LONG_LIFETIME_S
 
 LEAST_PART = 0.05
 """Share of its session's result cost from which a result is large; smaller ones are filtered in SQL."""
-_SQL = read_queries(__file__, least_part=str(LEAST_PART))
+MOST_RESULTS = 20
+"""Results that a person can look at."""
+_SQL = read_queries(__file__, least_part=str(LEAST_PART), most_results=str(MOST_RESULTS))
 
 COSTLIEST_SHARE, CONCENTRATED, FEWEST_SESSIONS = 0.05, 0.5, 20
 """One session in twenty makes half of the bill. Costs of sessions lean far to the right: of a lognormal with a standard
@@ -382,23 +384,21 @@ MONEY_FINDING = Question(**declared("asked", "money", sessions=FACTS, losses=LOS
 
 # -- Large tool results
 
-LARGEST_SHARE, MOST_RESULTS, FEWEST_RESULTS = 0.01, 20, 100
-"""One result in a hundred, and no more than a person can look at; of fewer than a hundred none stands out."""
+LARGEST_SHARE, FEWEST_RESULTS = 0.01, 100
+"""One result in a hundred, and no more than `MOST_RESULTS`; of fewer than a hundred none stands out."""
 BESIDE = 0.1
 """Share of the most expensive result's cost from which other results are counted with it."""
 
 
 def large_results(inputs: Inputs) -> list[Answer]:
     (costs,), rows = inputs.many["sessions"].derived(priced).columns("cost_usd"), inputs.many["results"]
-    results = sum(dict(zip(*rows.columns("session_id", "results"), strict=True)).values())
+    results = sum(filter(None, *rows.columns("results")))
     if not costs or results < FEWEST_RESULTS:
         return []
-    usd = inputs.paid["carried_results"]
-    every = list(zip(*rows.columns("part", "session_id", "seq", "name", "tokens", "times"), strict=True))
-    costs_of = [0.0 if part is None else part * usd.get(session_id, 0.0) for part, session_id, *_ in every]
-    dear = compress(zip(costs_of, every, strict=True), map((BESIDE * max(costs_of)).__le__, costs_of))
-    ordered = sorted((-part, *named) for part, (is_counted, *named) in dear if is_counted is not None)
-    few = [(-part, *named) for part, *named in ordered[: min(MOST_RESULTS, ceil(LARGEST_SHARE * results))]]
+    known = list(rows.known("cost_usd").columns("cost_usd", "session_id", "seq", "name", "tokens", "times"))
+    least = BESIDE * max(known[0], default=0.0)
+    ordered = sorted((-usd, *named) for usd, *named in zip(*known, strict=True) if usd >= least)
+    few = [(-usd, *named) for usd, *named in ordered[: min(MOST_RESULTS, ceil(LARGEST_SHARE * results))]]
     if not few:
         return []
     size, total, (*_, name, tokens, times) = fsum(each[0] for each in few), fsum(costs), few[0]

@@ -1,6 +1,8 @@
 -- name: large_results.results
-SELECT * REPLACE (CASE WHEN part >= {least_part} THEN part END AS part)
-FROM (
+-- The dearest results; the first row has the number of all.
+WITH paid AS (
+  SELECT session_id, sum(cost_usd) AS usd FROM charges WHERE cause = 'carried_results' GROUP BY session_id
+), parted AS (
   WITH moments AS (
     SELECT session_id, thread, seq, 'step' AS what, NULL AS call_seq, NULL AS name, NULL AS tokens
     FROM steps WHERE coalesce(input_tokens, 0) + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0) > 0
@@ -20,11 +22,16 @@ FROM (
     FROM parted
   )
   SELECT session_id, call_seq AS seq, name, tokens, times,
-    tokens * times / sum(tokens * times) OVER (PARTITION BY session_id) AS part,
-    count(*) OVER (PARTITION BY session_id) AS results
+    tokens * times / sum(tokens * times) OVER (PARTITION BY session_id) AS part, count(*) OVER () AS results
   FROM counted WHERE what = 'result' AND times > 0
+), dear AS (
+  SELECT CASE WHEN part >= {least_part} THEN part * coalesce(usd, 0.0) END AS cost_usd, parted.*
+  FROM parted LEFT JOIN paid USING (session_id)
+  ORDER BY cost_usd DESC NULLS LAST, session_id, seq LIMIT {most_results}
 )
-QUALIFY part >= {least_part} OR row_number() OVER (PARTITION BY session_id ORDER BY part DESC, seq) = 1
+SELECT cost_usd, session_id, seq, name, tokens, times,
+  CASE WHEN row_number() OVER (ORDER BY cost_usd DESC NULLS LAST, session_id, seq) = 1 THEN results END AS results
+FROM dear
 
 -- name: money.writes
 -- What was written for minutes.
@@ -76,8 +83,8 @@ SELECT path, skipped, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY 
 
 -- asked: large_results
 -- question: Where did the money go?
--- sliced: sessions results
--- needs_charges: yes
+-- sliced: sessions
+-- summed: results
 
 -- asked: repeated_work
 -- question: Which work is done, and paid for, more than once?

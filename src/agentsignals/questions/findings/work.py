@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from functools import partial
-from itertools import compress, repeat
+from itertools import repeat
 from math import exp, fsum, lgamma, log, log1p
-from operator import itemgetter
 from statistics import median
 from typing import Any
 
@@ -52,7 +50,9 @@ _TOOL = (
 )
 """Name of the action: test or build, whatever runs it; the program of a shell call; a server's or search's tool by its
 name; else the class of the tool, which each agent calls differently."""
-_SQL = read_queries(__file__, program=PROGRAM, tool=_TOOL, longest=longest_sql(), label=LABEL)
+_CHECKS = ("test", "build")
+"""Tools that are meant to fail, and so are no measure of other calls."""
+_SQL = read_queries(__file__, program=PROGRAM, tool=_TOOL, longest=longest_sql(), label=LABEL, checks=str(_CHECKS))
 _NO_CAUSE = "An association, not a cause."
 
 
@@ -100,8 +100,6 @@ MOSTLY_FAILING = 0.5
 """Failing more often than working is said of a tool wherever it is used: what chance may have made is held against the
 person's other calls, for no share of failures is everybody's."""
 _CALLED = {"test": "test runs", "build": "builds", "edit": "edits", "read": "reads", "search": "searches"}
-_CHECKS = ("test", "build")
-"""Tools that are meant to fail, and so are no measure of other calls."""
 _SOME_ARE_MEANT = "Some failures are normal: a check whether a file exists, or a test that finds a bug"
 _CLASS_NAMES = {
     None: "unclassified error",
@@ -111,35 +109,31 @@ _CLASS_NAMES = {
 
 
 def failures(inputs: Inputs) -> list[Answer]:
-    cells, calls = _cells(inputs), inputs.many["calls"]
-    tools, sessions, failed, ns = calls.columns("tool", "session_id", "failed", "n")
-    rows_of: defaultdict[str, list[int]] = defaultdict(list)
-    for row, tool in enumerate(tools):
-        rows_of[tool].append(row)
-
-    def summed(rows: Iterable[int]) -> dict[str, tuple[float, float]]:
-        """Return each session's failed calls and all."""
-        sums: dict[str, tuple[float, float]] = {}
-        for row in rows:
-            k, n = sums.get(sessions[row], (0.0, 0.0))
-            sums[sessions[row]] = k + failed[row], n + ns[row]
-        return sums
-
-    def counted(sums: dict[str, tuple[float, float]]) -> dict[Kind, int]:
-        return cells.counted(sums, *(list(map(itemgetter(n), sums.values())) for n in (0, 1)))
-
-    whole = max(1, sum(failed))
-    measure = summed(row for tool, rows in rows_of.items() if tool not in _CHECKS for row in rows)
+    cells = _cells(inputs)
+    numbers = {facts: number for number, facts in enumerate(cells.facts)}
+    tools: defaultdict[str | None, Counter[tuple[int, ...]]] = defaultdict(Counter)
+    for place, agent, model, tool, *kind, sessions in zip(
+        *inputs.many["kinds"].columns("place", "agent", "model", "tool", "k", "n", "k_all", "n_all", "sessions"),
+        strict=True,
+    ):
+        tools[tool][numbers[place, agent, model], *kind] += sessions
+    # Without a tool: the calls of all that are a measure.
+    measure = Counter({(cell, k, n): sessions for (cell, k, n, *_), sessions in tools.pop(None, {}).items()})
+    whole = max(1, sum(sessions * k for of in tools.values() for (_, k, *_), sessions in of.items()))
     made: list[Answer] = []
-    for tool, rows in sorted(rows_of.items()):
-        n_failed, n = sum(failed[row] for row in rows), sum(ns[row] for row in rows)
+    for tool, kinds in sorted((tool, kinds) for tool, kinds in tools.items() if tool is not None):
+        n_failed, n = (sum(sessions * kind[at] for kind, sessions in kinds.items()) for at in (1, 2))
         if n < FEWEST_CALLS or n_failed < LEAST_PART * whole:
             continue
-        parts, others = summed(rows), measure
-        if tool not in _CHECKS:
-            others = measure | {s: (measure[s][0] - k, measure[s][1] - n) for s, (k, n) in parts.items()}
-        of_tool = counted(parts)
-        share, rest = cells.share(of_tool), cells.share(counted(others))
+        of_tool: Counter[Kind] = Counter()
+        others: Counter[Kind] = Counter(measure)
+        for (cell, k, n_here, k_all, n_all), sessions in kinds.items():
+            of_tool[cell, k, n_here] += sessions
+            if tool not in _CHECKS:
+                others[cell, k_all, n_all] -= sessions
+                others[cell, k_all - k, n_all - n_here] += sessions
+        others = Counter({kind: sessions for kind, sessions in others.items() if kind[2] > 0 and sessions > 0})
+        share, rest = cells.share(of_tool), cells.share(others)
         between = share_difference(share, rest)
         against = (
             f" Your other tools, tests and builds left out, fail in {formatted(rest.value, 'share')}."
@@ -147,7 +141,7 @@ def failures(inputs: Inputs) -> list[Answer]:
             else ""
         )
         called = _CALLED.get(tool, f"{safe_name(tool)} calls")
-        told = partial(_failing, calls, rows, called, cells, {s: k for s, (k, _) in parts.items() if k})
+        told = partial(_failing, inputs.many["calls"], tool, called, cells)
         made.append(
             Candidate(
                 id=finding_id("failures.often", tool),
@@ -159,7 +153,7 @@ def failures(inputs: Inputs) -> list[Answer]:
                 share=n_failed / whole if float(share.value or 0) > MOSTLY_FAILING else 0.0,
                 interval=share.interval,
                 p=between[1] if between else p_above(share, MOSTLY_FAILING),
-                n=len(parts),
+                n=kinds.total(),
                 caveat=f"{_SOME_ARE_MEANT}; {share.note}.",
                 told=told,
             )
@@ -180,17 +174,18 @@ def failures(inputs: Inputs) -> list[Answer]:
     return made
 
 
-def _failing(  # noqa: PLR0913  (what is known of a tool)
-    calls: Rows, rows: list[int], called: str, cells: Cells, failed: dict[str, float], contrast: Contrast | None = None
-) -> dict[str, Any]:
-    """Return the evidence of a tool that fails: everywhere, or where it fails more often. `rows`: its rows in `calls`;
-    `failed`: calls by session."""
+def _failing(calls: Rows, tool: str, called: str, cells: Cells, contrast: Contrast | None = None) -> dict[str, Any]:
+    """Return the evidence of a tool that fails: everywhere, or where it fails more often. `calls`: those that fail."""
     tools, sessions, classes, failures, mended, minutes = calls.columns(
         "tool", "session_id", "error_class", "failed", "mended", "minutes"
     )
+    rows = [row for row, name in enumerate(tools) if name == tool]
+    failed: dict[str, float] = {}
+    for row in rows:
+        failed[sessions[row]] = failed.get(sessions[row], 0.0) + failures[row]
     asked = (
         f"SELECT session_id, seq, name, command, error_class, status FROM ({_SQL['failures_rows']['calls']})"
-        f" WHERE status = 'error' AND tool = {sql_text(tools[rows[0]])}"
+        f" WHERE status = 'error' AND tool = {sql_text(tool)}"
     )
     if contrast is not None:
         failed = cells.among(failed, contrast.in_group)
@@ -330,8 +325,6 @@ HOTSPOTS_FINDING = Question(**declared("asked", "hotspots", sessions=FACTS), fun
 LEAST_TIME = 0.25
 """The share of the time from which it is worth a sentence."""
 LEAST_HOURS = 1.0
-_LEAST_LOOKED_AT_S = 3599 * LEAST_HOURS
-"""Seconds of a program's calls from which its hours are added up by session: none has more of these."""
 _MOST_NAMED = 3
 _OFTEN = 0.2
 """Share of the waits from which their kind is worth a sentence of advice."""
@@ -386,37 +379,35 @@ def waiting(inputs: Inputs) -> list[Answer]:
                 by_session=waited,
             )
         )
-    sessions, programs, ran = inputs.many["ran"].columns("session_id", "tool", "ran_s")
     hours_worked = fsum([seconds / 3600 for seconds in worked.values()])
-    together: defaultdict[str, float] = defaultdict(float)
-    for tool, seconds in zip(programs, ran, strict=True):
-        together[tool] += seconds
-    for tool in sorted(tool for tool, seconds in together.items() if seconds >= _LEAST_LOOKED_AT_S):
-        hours = {
-            session_id: min(seconds, worked[session_id]) / 3600
-            for session_id, seconds in compress(zip(sessions, ran, strict=True), map(tool.__eq__, programs))
-            if session_id in worked
-        }
-        size = fsum(hours.values())
-        if size < LEAST_HOURS:
+    together: defaultdict[str, list[float]] = defaultdict(list)
+    for tool, of in zip(*inputs.many["ran"].columns("tool", "hours"), strict=True):
+        together[tool] += of
+
+    def hours(tool: str) -> dict[str, Any]:
+        every = zip(*inputs.many["each_ran"].columns("tool", "session_id", "hours"), strict=True)
+        return {"by_session": {session_id: part for name, session_id, part in every if name == tool}}
+
+    for tool, parts in sorted(together.items()):
+        if (size := fsum(parts)) < LEAST_HOURS:
             continue
         share = size / hours_worked
         asked = f"SELECT session_id, seq, ran_s FROM ({_SQL['waiting_rows']['ran']}) WHERE tool = {sql_text(tool)}"
         made.append(
-            Answer(
+            Candidate(
                 id=finding_id("waiting", tool),
-                sentence=f"{safe_name(tool)} ran for {formatted(3600 * size, 'seconds')} in {len(hours):,} sessions:"
+                sentence=f"{safe_name(tool)} ran for {formatted(3600 * size, 'seconds')} in {len(parts):,} sessions:"
                 f" {formatted(share, 'share')} of the agents' working time.",
                 size=size,
                 unit="hours",
                 share=share if share >= LEAST_TIME else 0.0,
-                n=len(hours),
+                n=len(parts),
                 cause=with_source_lines(asked, "ran_s"),
                 part="ran_s",
                 do="Make it faster, run it in the background, or run less of it (one test, one package).",
                 caveat="Overlapping calls count once. A call without a logged start counts for at most the time limit"
                 " of its kind.",
-                by_session=hours,
+                told=partial(hours, tool),
             )
         )
     return made

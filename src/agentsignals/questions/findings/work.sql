@@ -11,7 +11,22 @@ SELECT tool, session_id, error_class, count(*) AS n, count(*) FILTER (status = '
   count(*) FILTER (status = 'error' AND worked_seq > seq) AS mended,
   median((worked_at - began) / 60) FILTER (status = 'error') AS minutes
 FROM later
-GROUP BY ALL ORDER BY ALL
+GROUP BY ALL HAVING failed > 0 ORDER BY ALL
+
+-- name: failures.kinds
+-- How many sessions of a cell have so many failed calls (k) and calls (n) of a tool, and of all tools that are a measure.
+WITH by_tool AS (
+  SELECT session_id, tool, count(*) FILTER (status = 'error') AS k, count(*) AS n
+  FROM ({failures_rows.calls}) GROUP BY ALL
+), measured AS (
+  SELECT session_id, CAST(sum(k) AS BIGINT) AS k_all, CAST(sum(n) AS BIGINT) AS n_all
+  FROM by_tool WHERE tool NOT IN {checks} GROUP BY session_id
+)
+SELECT repo, cwd, agent, model, tool, k, n, coalesce(k_all, 0) AS k_all, coalesce(n_all, 0) AS n_all, count(*) AS sessions
+FROM (
+  SELECT * FROM by_tool UNION ALL SELECT session_id, NULL, k_all, n_all FROM measured
+) LEFT JOIN measured USING (session_id) JOIN sessions USING (session_id)
+GROUP BY ALL
 
 -- name: failures_rows.calls
 -- Calls that count for their tool: an equal call that failed right after an equal failure is the same failure.
@@ -41,7 +56,12 @@ WHERE path IS NOT NULL AND thread = 'main' AND NOT regexp_matches(lower(path),
 ORDER BY session_id, path
 
 -- name: waiting.ran
-SELECT tool, session_id, sum(ran_s) AS ran_s FROM ({waiting_rows.apart}) GROUP BY ALL ORDER BY ALL
+SELECT tool, list(hours) AS hours FROM ({waiting.each_ran}) GROUP BY tool
+
+-- name: waiting.each_ran
+SELECT tool, session_id, least(ran_s, worked_s) / 3600 AS hours
+FROM (SELECT tool, session_id, sum(ran_s) AS ran_s FROM ({waiting_rows.apart}) GROUP BY ALL)
+JOIN ({waiting.times}) USING (session_id)
 
 -- name: waiting.ended
 SELECT {program} AS tool, count(*) AS n, count(*) FILTER (status = 'rejected') AS refused
@@ -124,6 +144,7 @@ WHERE signal = 'chat.pushback_type' AND {label} IN ('correction', 'failure_repor
 -- asked: failures
 -- question: Which tool calls fail most often, and do they succeed later?
 -- sliced: sessions calls
+-- summed: kinds
 
 -- asked: untested_changes
 -- question: Did agents test their last change?
@@ -135,8 +156,8 @@ WHERE signal = 'chat.pushback_type' AND {label} IN ('correction', 'failure_repor
 
 -- asked: waiting
 -- question: Where do I wait for agents, and where do they wait for me?
--- sliced: ran times waits
--- summed: ended
+-- sliced: each_ran times waits
+-- summed: ended ran
 
 -- asked: pushback
 -- question: Where do I object to or correct agents?
