@@ -29,7 +29,7 @@ WITH paid AS (
   FROM parted LEFT JOIN paid USING (session_id)
   ORDER BY cost_usd DESC NULLS LAST, session_id, seq LIMIT {most_results}
 )
-SELECT cost_usd, session_id, seq, name, tokens, times,
+SELECT session_id, cost_usd, seq, name, tokens, times,
   CASE WHEN row_number() OVER (ORDER BY cost_usd DESC NULLS LAST, session_id, seq) = 1 THEN results END AS results
 FROM dear
 
