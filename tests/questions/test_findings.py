@@ -190,7 +190,7 @@ def test_what_can_not_be_much_is_no_candidate(monkeypatch: pytest.MonkeyPatch) -
 
 
 NAMED = (
-    "session_id", "agent", "model", "place", "cost_usd", BOUND, "unpriced", "is_subagents", "tool", "ran_s", "refused",
+    "session_id", "agent", "model", "place", "cost_usd", BOUND, "unpriced", "is_subagents", "tool", "refused",
     "n", "cause", "kind", "at", "tokens", "records", "skipped", "hours",
 )  # fmt: skip
 """Columns that a test need not give."""
@@ -438,9 +438,10 @@ def test_a_wait_is_said_from_an_hour_and_a_quarter_of_the_time(hours: float, of:
         "sessions": [{"session_id": "s", "agent": "a", "model": "m", "place": "r"}],
         "waits": [],
         "ran": [],
+        "each_ran": [{"session_id": "s", "tool": "make", "hours": hours}],
         "ended": [{"tool": "make", "session_id": "s", "n": 50, "refused": 2}],
     }
-    ran = [{"session_id": "s", "tool": "make", "ran_s": 3600 * hours}]
+    ran = [{"tool": "make", "hours": [hours]}]
     times = [{"session_id": "s", "worked_s": 3600 * of, "waited_s": 0.0, "left_alone_s": 0.0}]
     assert [a.share for a in made_of("waiting", **tables | {"ran": ran, "times": times}).values()] == expected
     waits = [{"session_id": "s", "seq": n, "tool": "make", "kind": "call", "waited_s": 900 * hours} for n in range(4)]
@@ -524,7 +525,7 @@ def test_of_a_call_that_was_open_for_long_the_rest_is_waiting(tmp_path: Path) ->
     (open_call,) = made.tool_calls
     open_call.ended_at = made.events[-1].timestamp = (open_call.started_at or 0) + 4000 * 1_000_000
     store = store_of(tmp_path, made)
-    assert seconds_of(store, "ran", "ran_s") == [("make x", LONGEST_S["shell"])]
+    assert seconds_of(store, "each_ran", "ran_s") == [("make x", LONGEST_S["shell"])]
     assert seconds_of(store, "waits", "waited_s") == [("make x", 4000 - LONGEST_S["shell"])]
 
 
@@ -534,7 +535,7 @@ def test_what_one_program_ran_for_is_the_sum_whatever_it_was_run_for(tmp_path: P
     for each, seconds in zip(made.tool_calls, (20, 30), strict=True):
         each.started_at = seconds * 1_000_000_000
         each.ended_at = each.started_at + seconds * 1_000_000
-    assert seconds_of(store_of(tmp_path, made), "ran", "ran_s") == [("python", 50)]
+    assert seconds_of(store_of(tmp_path, made), "each_ran", "ran_s") == [("python", 50)]
 
 
 @pytest.mark.parametrize(
@@ -554,7 +555,7 @@ def test_calls_of_one_program_that_overlap_count_each_moment_once(
     for each, (start, end) in zip(made.tool_calls, spans, strict=True):
         each.started_at, each.ended_at = 10**9 + start * 10**6, 10**9 + end * 10**6
         each.command = "make all"
-    assert seconds_of(store_of(tmp_path, made), "ran", "ran_s") == [("make all", ran_s)]
+    assert seconds_of(store_of(tmp_path, made), "each_ran", "ran_s") == [("make all", ran_s)]
 
 
 DATES: list[dict[str, Any]] = [

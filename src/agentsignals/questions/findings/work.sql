@@ -59,7 +59,7 @@ ORDER BY session_id, path
 SELECT tool, list(hours) AS hours FROM ({waiting.each_ran}) GROUP BY tool
 
 -- name: waiting.each_ran
-SELECT tool, session_id, least(ran_s, worked_s) / 3600 AS hours
+SELECT tool, session_id, ran_s, least(ran_s, worked_s) / 3600 AS hours
 FROM (SELECT tool, session_id, sum(ran_s) AS ran_s FROM ({waiting_rows.apart}) GROUP BY ALL)
 JOIN ({waiting.times}) USING (session_id)
 
