@@ -20,6 +20,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.ingest.corpus_signals import FILES, LINES, MARKS
 from agentsignals.ingest.measure import explain
 from agentsignals.questions.findings import Reader, findings, questions
+from agentsignals.questions.question import Inputs, Question
 from agentsignals.questions.studies import studies
 from agentsignals.signals.catalog import FIRST, catalogue, with_needs
 from agentsignals.store import PLACE, Store
@@ -113,16 +114,16 @@ def test_a_question_gets_the_same_rows_with_its_declared_signals_alone(
     nothing_more()
     assert {p for held in store.manifest.shards.values() for p in held.signals} < {*_paths()}
     made, expected = (Reader(s, [asked], context).inputs(asked) for s in (store, whole[context]))
-    assert msgspec.to_builtins(_plain(made)) == msgspec.to_builtins(_plain(expected))
+    assert msgspec.to_builtins(_plain(made, asked)) == msgspec.to_builtins(_plain(expected, asked))
 
 
 def _paths() -> list[str]:
     return [signal.path for signal in catalogue().values() if signal.scope == "session"]
 
 
-def _plain(inputs: object) -> dict[str, object]:
+def _plain(inputs: Inputs, asked: Question) -> dict[str, object]:
     fields = {name: getattr(inputs, name) for name in ("rows", "versions", "places", "paid")}
-    return fields | {"many": {name: list(of) for name, of in inputs.many.items()}}
+    return fields | {"many": {name: sorted(inputs.many[name], key=repr) for name in asked.sliced | asked.summed}}
 
 
 @pytest.mark.parametrize("query", [ASKED, ACROSS, 'SELECT session_id, "user.session_outcome" FROM session_signals'])
