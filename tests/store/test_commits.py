@@ -131,9 +131,14 @@ def test_a_session_that_comes_back_is_one(store: Store) -> None:
     assert state(Store(store.folder)) == state(store) == ({"s1": "000003-c"}, {"/in/s1": "000003-c"}, {"000003-c"})
 
 
+@pytest.mark.parametrize("lacks", [(), ("sessions_by_end", "files_by_end")])
 def test_rows_that_were_replaced_go_after_an_hour_and_who_needs_them_is_told(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch, lacks: tuple[str, ...]
 ) -> None:
+    """Also those of an index that was made before these rows had indices."""
+    with closing(sqlite3.connect(store.folder / index.INDEX_FILE, isolation_level=None)) as database:
+        for name in lacks:
+            database.execute(f"DROP INDEX {name}")
     taken_in(store, "000001-a", ["secret"])
     old = Store(store.folder)
     taken_in(store, "000002-b", ["other"])

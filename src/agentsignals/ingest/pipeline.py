@@ -187,7 +187,7 @@ def summarize(store: Store, uris: set[str]) -> Summary:
     for shard in store.manifest.shards.values():
         for what, n in shard.internal_errors.items():
             summary.internal_errors[what] = summary.internal_errors.get(what, 0) + n
-    deleted = deleted_files(manifest.local_files() - uris)
+    deleted = deleted_files(manifest.local_files() - uris) if among.uris is not None else set()
     summary.stored_sessions, summary.deleted_files = len(manifest.sessions), len(deleted)
     summary.deleted_sessions = len(sessions_only_in(manifest, deleted))
     return summary
