@@ -333,7 +333,7 @@ masked.
   half of the secrets pass. Read what you share before you share it.
 
 The program searches the whole store for secrets once, before the first report, share, partial export, prompt or MCP
-answer. The first search takes 3 s for 15 MB of text. Later searches read only new text. `secret_rows.json` in the store
+answer. The first search takes 20 s for 15 MB of text. Later ones read only new text. `secret_rows.json` in the store
 lists the rows that contain a secret, never the secret itself.
 """
 

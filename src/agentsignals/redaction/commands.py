@@ -43,8 +43,9 @@ _SIGN = deferred_pattern(
     r"-(?<=[\s\"'`,(\[]-)-?(?P<option>[A-Za-z][\w-]*)|/(?<=\s/)(?P<slash>[A-Za-z]\w{0,20})(?::|(?=\s))"
 )
 _OWN = r"(?:\./|\S{1,60}/)?[\w-]+\.(?:sh|py|rb|pl|js|ps1|php)|\./[\w./-]+"
-_OWN_PROGRAM = deferred_pattern(rf"(?m)^(?:\$ )?(?:\w{{2,7}} )?(?P<program>{_OWN})(?= )")
-"""A program of somebody's own: nobody knows its arguments."""
+_OWN_PROGRAM = deferred_pattern(rf"(?:\$ )?(?:\w{{2,7}} )?(?P<program>{_OWN})(?= )")
+_IN_OWN = ("./", ".sh ", ".py ", ".rb ", ".pl ", ".js ", ".ps1 ", ".php ")
+"""A program of somebody's own: nobody knows its arguments. A line with one contains one of these."""
 _WHOLE = deferred_pattern(r"[^\s\"'`;|&)\\]+")
 _VALUE = deferred_pattern(r"(?:[ =:,\"'\\]|\\\n[ \t]*){0,4}([^\s\"'`|;&)\]]+)")
 _TAKER = deferred_pattern(
@@ -177,7 +178,13 @@ def _signs(text: str, low: str, parts: frozenset[str]) -> list[int]:
     """Return where a command with a secret may be: an option with a value that looks like one, and words of commands
     that take one."""
     signs: list[int] = []
-    signs += [own.start("program") for own in _OWN_PROGRAM.finditer(text)]
+    line_end = -1
+    for at, _ in places(text, _IN_OWN):
+        if at > line_end:
+            if own := _OWN_PROGRAM.match(text, text.rfind("\n", 0, at) + 1):
+                signs.append(own.start("program"))
+            line_end = text.find("\n", at)
+            line_end = line_end if line_end >= 0 else len(text)
     if "-" in text or " /" in text:
         for sign in _SIGN.finditer(text):
             option = sign["option"] or ""

@@ -607,8 +607,8 @@ def _calls(text: str, low: str, parts: frozenset[str]) -> Iterator[Span]:
 
 _BYTE = r"(?:0x[0-9a-fA-F]{1,2}|\d{1,3})"
 _BYTES = deferred_pattern(
-    rf"[\[({{]\s{{0,8}}(?P<listed>(?:{_BYTE}\s{{0,8}},\s{{0,8}}){{15,63}}{_BYTE})\s{{0,8}},?\s{{0,8}}[\])}}]"
-    r"|[\"'](?P<escaped>(?:\\{1,2}x[0-9a-fA-F]{2}){16,64})[\"']"
+    rf"[\[({{\"'](?:(?<=[\[({{])\s{{0,8}}+(?P<listed>(?:{_BYTE}\s{{0,8}}+,\s{{0,8}}+){{15,63}}{_BYTE})\s{{0,8}},?\s{{0,8}}[\])}}]"
+    r"|(?<=[\"'])(?P<escaped>(?:\\{1,2}x[0-9a-fA-F]{2}){16,64})[\"'])"
 )
 _ONE_BYTE = deferred_pattern(r"0?x([0-9a-fA-F]{1,2})|(\d{1,3})")
 _KEY_LENGTHS = (16, 24, 32, 48, 64)

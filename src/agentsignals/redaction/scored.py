@@ -11,12 +11,11 @@ fits it and tells what it finds of writers who were left out.
 from __future__ import annotations
 
 import math
-import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import compress
+from itertools import compress, groupby
 from operator import mul
 from pathlib import Path
 from struct import Struct
@@ -62,7 +61,7 @@ _HEAD = deferred_pattern(
     r"-{1,2}[\w.-]{1,60}=|[\w.-]{1,60}:?=(?!=*\Z)|-[a-zA-Z](?=[^-]{5})|[\w.@-]{1,40}:(?!//|\Z)"
     r"|[*_:=@/#&?$!~+^%-]{1,3}(?=\w)"
 )
-_TAIL = deferred_pattern(r"(?:\*\*|__|[.:?_=])+\Z")
+_TAIL, _TAIL_SIGNS = deferred_pattern(r"(?:\*\*|__|[.:?_=])+\Z"), "*_.:?="
 """What stands before a value within its word, and after it."""
 _BOUND = deferred_pattern(r"([^\W\d][\w.@-]*)[\"'`\])]{0,2}\s{0,3}(:?=>?|:|\|\||->|→)\s{0,3}[\"'`(\[]{0,2}\Z")
 """The name that a value is given to, and what joins them."""
@@ -226,7 +225,7 @@ def _in_word(word: str) -> tuple[tuple[int, int, str, int], ...]:
         first, last = _core(word)
         value = word[first:last]
         is_marked = _MARK.search(value) is not None
-        if len(value) < _LEAST_CHARS or values.is_file(value) or _TELEPHONE.fullmatch(value):
+        if len(value) < _LEAST_CHARS or values.is_file(value) or (value.isdigit() and _TELEPHONE.fullmatch(value)):
             return ()
         if not is_marked and value.isascii():
             if len(value) >= _LEAST_WORD:
@@ -251,7 +250,11 @@ def _core(word: str) -> tuple[int, int]:
     host = word.rfind("@", start)
     if host - start >= _LEAST_CHARS and ":" in word[:start]:
         end = host
-    if (tail := _TAIL.search(word, start, end)) and tail.start() - start >= _LEAST_CHARS:
+    if (
+        word[end - 1] in _TAIL_SIGNS
+        and (tail := _TAIL.search(word, start, end))
+        and tail.start() - start >= _LEAST_CHARS
+    ):
         end = tail.start()
     return start, start + len(word[start:end].rstrip(".,:;?"))
 
@@ -291,14 +294,14 @@ _TESTS = names(
 """Names of tests of `values` that are facts where they hold."""
 _SIGNS = frozenset("!@#$%^&*+?~")
 _JOINING = frozenset("._-/=:@+%#$!&?*~^ ")
-_SAME = deferred_pattern(r"(.)\1+", re.DOTALL)
 _RANDOM_CHARS = 8
 
 
 @lru_cache(maxsize=4096)
 def _of_form(value: str) -> tuple[str, ...]:
     """Return facts about the characters and the words of a value."""
-    shape, kinds = _SAME.sub(r"\1", value[:60].translate(_KINDS)), {*value.translate(_KINDS)}
+    kinds = value.translate(_KINDS)
+    shape = "".join(kind for kind, _ in groupby(kinds[:60]))
     told = [f"len {bisect_right(_LENGTHS, len(value))}", f"shape {shape[:7]}", f"changes {min(8, len(shape))}"]
     words = [part.lower() for part in values.words_in(value) if len(part) > 2]
     of_programs = sum(word in common() for word in words)
@@ -392,7 +395,10 @@ def in_turn(text: str, found: Candidate) -> Iterator[Sequence[str]]:
     before, after = text[first:start], text[end:last]
 
     tail = before[-_JOINED_CHARS:]
-    bound = _BOUND.search(tail) if tail.rstrip("\"'`([ \t\n").endswith(_BINDS) else None
+    bound, joint = None, tail.rstrip("\"'`([").rstrip()
+    if joint.endswith(_BINDS):  # only the last word is a name: else each letter of each word is tried
+        name_end = len(joint.rstrip(":=>|→-").rstrip().rstrip("\"'`])"))
+        bound = _BOUND.search(tail, max(tail.rfind(sign, 0, name_end) for sign in " \"'({[,") + 1)
     kind = named(bound[1]) if bound else None
     if bound:
         crossed.append(f"bound {kind}{' other' if speaks_of_other(bound[1]) else ''} {bound[2]}")

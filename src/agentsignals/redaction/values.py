@@ -711,17 +711,17 @@ _OTHER = _OF_TOKENS.union(_TABLE.other.split())
 _LETTERS_OF = deferred_pattern(r"[^\W\d_]+")
 _HEADER = deferred_pattern(r"(?:[A-Z][a-z]*-)+(?:Key|Auth)")
 _PARTS = deferred_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
-_IN_NAMES = {"pass", "pw", "key", "hash", *_NAME_WORDS, *_PASSWORDS, *(stem for stem, _ in _STEMS)}
-MAY_NAME = deferred_pattern(
-    "|".join(
-        f"{first}(?:{'|'.join(sorted(re.escape(word[1:]) for word in words))})"
-        for first, words in groupby(
-            sorted(word for word in _IN_NAMES if not any(part != word and part in word for part in _IN_NAMES)),
-            itemgetter(0),
-        )
-    )
-)
-"""What every name of a secret contains, in lower case, by its first letter: else each place tries each word."""
+
+
+def _any_of(words: Collection[str]) -> str:
+    """Return a pattern of any of these words, by their first letters: otherwise each place tries each word."""
+    least = sorted(word for word in {*words} if not any(part != word and part in word for part in words))
+    by_letter = groupby(map(re.escape, least), itemgetter(0))
+    return "|".join(f"{first}(?:{'|'.join(word[1:] for word in chosen)})" for first, chosen in by_letter)
+
+
+MAY_NAME = deferred_pattern(_any_of({"pass", "pw", "key", "hash", *_NAME_WORDS, *_PASSWORDS, *(s for s, _ in _STEMS)}))
+"""What every name of a secret contains, in lower case."""
 _NAME_CHARS = 16
 """A longer name that looks random is an identifier."""
 
@@ -794,7 +794,7 @@ _ROLES: tuple[tuple[tuple[str, ...], dict[str, list[str]]], ...] = (
     (tuple(_TABLE.text_parts.split()), {word: [word] for word in _TABLE.text_words.split()}),
 )
 """In the order of `Present`."""
-_ANY = deferred_pattern("|".join(part for parts, _ in _ROLES for part in parts))
+_ANY = deferred_pattern(_any_of({part for parts, _ in _ROLES for part in parts}))
 _ANY_WORD = frozenset(word for _, words in _ROLES for word in words)
 _LETTERS = bytes(n if chr(n).isalpha() or n > 127 else 32 for n in range(256))
 _MOST_WORDS = 200_000
