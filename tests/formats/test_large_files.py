@@ -141,7 +141,7 @@ def test_a_session_of_many_rows_is_written_in_pieces(monkeypatch: pytest.MonkeyP
     sessions = [session(user("hello"), call("Bash", command="ls"), say("done")) for _ in range(2)]
     sessions[1].session_id = "other"
     whole = shards.shard_rows(sessions, [], []).tables
-    monkeypatch.setattr(shards, "_AT_ONCE", 1)
+    monkeypatch.setattr(shards, "AT_ONCE", 1)
     monkeypatch.setattr(shards, "_PIECE_ROWS", 2)
     made = shards.shard_rows(sessions, [], [])
     pieces: dict[str, list[pa.Table]] = {}
