@@ -19,7 +19,7 @@ import pytest
 from benchmarks import bounds
 
 from agentsignals.cli.doctor import checks
-from agentsignals.formats import FORMATS, Claim, Format, Input, Reading, formats, marks
+from agentsignals.formats import FORMATS, Claim, Format, Input, Reading, formats, marks, searched
 from agentsignals.formats.records import Head
 from agentsignals.ingest import pipeline, shard
 from agentsignals.model import Session
@@ -362,14 +362,15 @@ def known(*added: Format) -> Iterator[None]:
     for each in added:
         setattr(sys.modules[__name__], each.name.upper(), each)
         FORMATS.places[each.name] = UnitPlace(each.name, f"{__name__}:{each.name.upper()}")
-    for cached in (formats, marks):
+    for cached in (formats, marks, searched):
         cached.cache_clear()
     try:
         yield
     finally:
         for each in added:
             del FORMATS.places[each.name]
-        for cached in (formats, marks):
+            FORMATS._own.pop(each.name, None)
+        for cached in (formats, marks, searched):
             cached.cache_clear()
 
 
