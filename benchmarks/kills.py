@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -34,6 +35,8 @@ from agentsignals.store.query import rows
 VERBS = ("analyze", "measure", "collect", "attribute", "label", "export")
 _UNLIKE = ("created_at",)
 """Columns of when something was done, which no two runs share."""
+_MOMENT = re.compile(r"\b1[5-9][0-9]{14}\b")
+"""The same within a value, in microseconds: labels tell when they were made."""
 _TRIES = 4
 """For each kill that is to hit, at most."""
 _COMMITS = 24
@@ -103,7 +106,8 @@ def content(store: Path) -> dict[str, list[str]]:
     found = {}
     for name in (*tables.NAMES, *tables.OF_REPOSITORIES):
         wanted = ", ".join(f'"{c}"' for c in tables.COLUMNS[name] if c not in _UNLIKE)
-        found[name] = sorted(map(str, rows(opened, f"SELECT {wanted} FROM {name}")[1]))
+        asked = rows(opened, f"SELECT {wanted} FROM {name}")[1]
+        found[name] = sorted(_MOMENT.sub("moment", str(row)) for row in asked)
     return found
 
 

@@ -159,6 +159,14 @@ def test_across_sessions_too_only_what_is_asked_for_is_computed(
     assert rows(store, asked(*there)) == rows(whole["product"], asked(*there)), "what was asked first is still there"
 
 
+def test_all_signals_are_there_after_a_report_and_labels(demo_folder: Path, tmp_path: Path) -> None:
+    pipeline.analyze([str(demo_folder / "corpus")], tmp_path / "store", jobs=1)
+    rows(Store(tmp_path / "store"), "SELECT * FROM signals WHERE signal = 'corpus.top_duplicate_messages[]'")
+    assert main(["label", "sentiment", "--by", "rules", "--quiet", "--store", str(tmp_path / "store")]) == 0
+    _, ((n,),) = rows(Store(tmp_path / "store"), "SELECT count(DISTINCT signal) FROM signals")
+    assert n > len(Store(tmp_path / "store").manifest.across_signals) > 20
+
+
 SHARED = """
 import os, sys
 from agentsignals.ingest import engine, measure, pipeline

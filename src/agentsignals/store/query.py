@@ -632,12 +632,13 @@ def _without_what_is_damaged(
 def computing(store: Store, asked: Callable[[], _Result], forget: Callable[[], None] = lambda: None) -> _Result:
     """Return what is asked; where it needs signals that are not computed, after computing and keeping them. `forget`
     closes connections, which see the store as it was."""
-    try:
-        return asked()
-    except NotComputed as problem:
-        store.require(problem.signals, problem.shard)
-        forget()
-        return asked()
+    for _ in range(2):  # values across sessions that were there are gone where what was computed changes them
+        try:
+            return asked()
+        except NotComputed as problem:
+            store.require(problem.signals, problem.shard)
+            forget()
+    return asked()
 
 
 def _forget(problem: duckdb.Error) -> None:
