@@ -231,7 +231,10 @@ from agentsignals.store import Store, secrets
 pipeline.default_jobs, collected, mother = lambda: 2, secrets._collected, os.getpid()
 
 def here(*task):
-    assert os.getpid() != mother
+    dies = sys.argv[2] == "die" and task[-1] == min(Store(sys.argv[1]).manifest.shards)
+    if dies and os.getpid() != mother:
+        os._exit(9)
+    assert dies or sys.argv[2] == "die" or os.getpid() != mother
     return collected(*task)
 
 secrets._collected = here
@@ -240,10 +243,12 @@ print(*sorted(secrets.known_secrets(Store(sys.argv[1]), each=pipeline.in_process
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forks")
-def test_workers_find_the_secrets_that_one_process_does(store: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["live", "die"])
+def test_workers_find_the_secrets_that_one_process_does(store: Path, tmp_path: Path, how: str) -> None:
     pipeline.analyze([str(store.parent / "in")], tmp_path / "shared", jobs=1, shard_bytes=4_000)
     assert len(Store(tmp_path / "shared").manifest.shards) > 1
-    ran = subprocess.run([sys.executable, "-c", BY_WORKERS, tmp_path / "shared"], capture_output=True, check=True)
+    command = [sys.executable, "-c", BY_WORKERS, tmp_path / "shared", how]
+    ran = subprocess.run(command, capture_output=True, check=True)
     secrets._in_memory.clear()  # as in another process
     (tmp_path / "shared" / FILE).unlink()
     assert ran.stdout.decode() == " ".join(sorted(known_secrets(Store(tmp_path / "shared")).values)) + "\n"

@@ -24,7 +24,7 @@ _CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS")
 _M_ARENA_MAX, _PR_SET_PDEATHSIG = -8, 1
 
 
-class WithoutMore:
+class HiddenPackages:
     """Finder that hides packages while others begin that do without them.
 
     pyarrow loads NumPy and cloudpickle, where they are there, to convert columns and to pickle. Reading asks for
@@ -67,7 +67,7 @@ def run() -> None:
     gc.set_threshold(FEW_CIRCLES)
     # NumPy's threads wait for each other by spinning, which costs more than they give on our small matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    sys.meta_path.insert(0, WithoutMore())
+    sys.meta_path.insert(0, HiddenPackages())
     try:
         from agentsignals.cli import main  # noqa: PLC0415  (who interrupts us as we load is told so in words, too)
 

@@ -18,6 +18,17 @@ from agentsignals.store.parquet import signal_rows
 from agentsignals.store.query import rows as asked
 from agentsignals.views.session import SessionView
 from tests.build import write_shard
+from tests.claude import Log
+
+
+def with_log(folder: Path, n: int) -> Store:
+    """The store in a folder after one more log, the n-th, was read."""
+    log = Log(f"6f1d2c3b-0000-4000-8000-{n:012d}", cwd="/work/shop", version="2.2.0")
+    log.user("mend it")
+    log.say("done", model="claude-opus-4-6")
+    (folder / f"{n}.jsonl").write_bytes(log.data())
+    pipeline.analyze([str(folder / f"{n}.jsonl")], folder / "store", jobs=1)
+    return Store(folder / "store")
 
 
 def store_of(folder: Path, *sessions: Session, artifacts: tuple[Artifact, ...] = (), first: bool = False) -> Store:

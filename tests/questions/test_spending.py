@@ -19,6 +19,7 @@ from agentsignals.questions.spending import Spending, spending, sums
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from tests.claude import START, Log
+from tests.questions.stores import with_log
 from tests.verbs import printed, printed_json
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -215,18 +216,10 @@ def test_open_limits_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_sums_are_kept_until_the_store_changes(tmp_path: Path) -> None:
-    def analyzed(n: int) -> Store:
-        log = Log(f"6f1d2c3b-0000-4000-8000-{n:012d}", cwd="/work/shop", version="2.2.0")
-        log.user("mend it")
-        log.say("done", model="claude-opus-4-6")
-        (tmp_path / f"{n}.jsonl").write_bytes(log.data())
-        pipeline.analyze([str(tmp_path / f"{n}.jsonl")], tmp_path / "store", jobs=1)
-        return Store(tmp_path / "store")
-
-    computed = spent(analyzed(1))
+    computed = spent(with_log(tmp_path, 1))
     (kept,) = (tmp_path / "store").glob("spending.*.product.json")
     assert spent(Store(tmp_path / "store")) == computed
     kept.write_bytes(kept.read_bytes().replace(b"claude-opus-4-6", b"as-it-was-kept"))
     assert [row.name for row in spent(Store(tmp_path / "store"), "model").rows] == ["as-it-was-kept"]
-    assert spent(analyzed(2), "model").whole.sessions == 2
+    assert spent(with_log(tmp_path, 2), "model").whole.sessions == 2
     assert len(list((tmp_path / "store").glob("spending.*"))) == 1, "the former sums are removed"

@@ -21,7 +21,6 @@ from markupsafe import escape
 
 from agentsignals.cli import main
 from agentsignals.errors import StoreError, UsageError
-from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Session
 from agentsignals.questions.charts import bars, over_time
 from agentsignals.questions.question import Chart, formatted
@@ -34,8 +33,7 @@ from agentsignals.ui.drawing import axis, svg, tick_text
 from agentsignals.ui.page import short_ids
 from agentsignals.words.text import visible
 from tests.build import call, say, session, user
-from tests.claude import Log
-from tests.questions.stores import store_of
+from tests.questions.stores import store_of, with_log
 from tests.quick import each_row
 from tests.signals.attempts import trial
 
@@ -193,19 +191,11 @@ def test_two_reports_of_one_store_differ_in_nothing_but_their_time(store: Store,
 
 
 def test_a_whole_report_is_kept_until_the_store_changes(tmp_path: Path) -> None:
-    def analyzed(n: int) -> Store:
-        log = Log(f"6f1d2c3b-0000-4000-8000-{n:012d}", cwd="/work/shop", version="2.2.0")
-        log.user("mend it")
-        log.say("done", model="claude-opus-4-6")
-        (tmp_path / f"{n}.jsonl").write_bytes(log.data())
-        pipeline.analyze([str(tmp_path / f"{n}.jsonl")], tmp_path / "store", jobs=1)
-        return Store(tmp_path / "store")
-
     def written(store: Store, form: str, **choices: Any) -> str:
         text = report.write(store, tmp_path / f"report.{form}", **choices).read_text("utf-8")
         return re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\dZ| UTC)", "", text)
 
-    store = analyzed(1)
+    store = with_log(tmp_path, 1)
     forms = ("json", "md", "html")
     computed = {}
     for form in forms:
@@ -220,7 +210,7 @@ def test_a_whole_report_is_kept_until_the_store_changes(tmp_path: Path) -> None:
     assert "as-it-was-kept-" not in written(Store(store.folder), "json", studies=["cost"]), "another report is computed"
     kept.write_bytes(whole[:-9])
     assert written(Store(store.folder), "json") == computed["json"], "one that was cut short is computed anew"
-    assert written(analyzed(2), "json") != computed["json"]
+    assert written(with_log(tmp_path, 2), "json") != computed["json"]
     assert len(list(store.folder.glob("report.*"))) == 1, "the former report is removed"
 
 

@@ -11,14 +11,14 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct, field
 
-from agentsignals.errors import FormatError, SourceError, StoreError
+from agentsignals.errors import FormatError, SourceError, StoreError, WorkerError
 from agentsignals.formats import Input, format_named, homes, identify, unread_homes
 from agentsignals.formats.records import HEAD_BYTES, Head, head_of
 from agentsignals.formats.rows import NAMED
@@ -225,12 +225,18 @@ def default_jobs() -> int:
 
 
 def in_processes(function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
-    """Yield a function's results over tasks, in any order, from a forked process a core; where a fork is impossible,
-    from this one. WorkerError for a task that kills its process."""
+    """Yield a function's results over tasks, in any order, from a forked process a core; from this one where a fork is
+    impossible, and for what is left when a process dies."""
     from agentsignals.ingest.engine.local import Local, can_fork  # noqa: PLC0415  (not needed when nothing changed)
 
-    workers = min(len(tasks), default_jobs()) if can_fork() else 0
-    yield from Local().map(function, tasks, workers if workers > 1 else 0, lambda _: ())
+    workers, left = min(len(tasks), default_jobs()) if can_fork() else 0, dict(enumerate(tasks))
+    if workers > 1:
+        with suppress(WorkerError):
+            numbered = Local().map(lambda task: (task[0], function(task[1])), [*left.items()], workers, lambda _: ())
+            for number, made in numbered:
+                del left[number]
+                yield made
+    yield from map(function, left.values())
 
 
 def ingest_into(  # noqa: PLR0913  (each is a choice of the person at the command line)

@@ -756,10 +756,10 @@ def _unchanged(file: RawFile, stamp: FileStamp, force: str | None, same_code: bo
         or (stamp.bytes != file.bytes and not file.container)
         or stamp.key != file.key
         or stamp.group in again
-        or (force is not None and stamp.kind[1] != force)
+        or (force is not None and stamp.format != force)
     ):
         return False
-    return same_code or stamp.parser == parser_version(stamp.kind[1])
+    return same_code or stamp.parser == parser_version(stamp.format)
 
 
 def _held_by(broken: frozenset[str], manifest: Manifest, seen: set[str]) -> Iterator[RawFile]:

@@ -251,7 +251,8 @@ class Question(Struct, frozen=True, kw_only=True):
     shards at a time, and the rows of a large shard are kept; they come as `Inputs.many`, in any order. Their table
     `sessions` has no column `place`."""
     summed: frozenset[str] = frozenset()
-    """Queries whose rows are sums over sessions, some for each shard; their table `sessions` has no `place` either."""
+    """Queries whose rows are sums over sessions, some for each shard. As with `sliced`, `sessions` has no `place` and
+    `signals` no values across sessions."""
     why_none: Callable[[Inputs], str] | None = None
     """Return why there was nothing to answer."""
 

@@ -135,8 +135,8 @@ class ShardEntry(Struct, kw_only=True):
 
 
 class FileStamp(NamedTuple):
-    """What a run asks of each file: its state at its last reading, where a difference means that it is read again, and
-    what it was found to be."""
+    """A file as a run knows it: its state at its last reading, where a difference means that it is read again, and what
+    it was found to be."""
 
     bytes: int
     stamp: int | None
@@ -148,6 +148,14 @@ class FileStamp(NamedTuple):
     """1 for a file of this machine."""
     kind: tuple[int, str | None, str, str]
     """1 for a file that has a row in `artifacts`, format, specification, and more as JSON: one tuple for many files."""
+
+    @property
+    def is_trace(self) -> bool:
+        return bool(self.kind[0])
+
+    @property
+    def format(self) -> str | None:
+        return self.kind[1]
 
 
 class FileKind(Struct, kw_only=True):
@@ -564,7 +572,7 @@ class Manifest:
     def local_files(self) -> set[str]:
         """Return the files of this machine that traces were read from."""
         if self._stamps is not None:
-            return {uri for uri, stamp in self.stamps().items() if stamp.kind[0] and stamp.is_local}
+            return {uri for uri, stamp in self.stamps().items() if stamp.is_trace and stamp.is_local}
         return {uri for (uri,) in self._live("uri", "files", "shard != '' AND source = 'local'")}
 
     def kinds(self, among: Condition = EVERY_FILE) -> list[FileKind]:
@@ -587,11 +595,13 @@ class Manifest:
 
     def file_errors(self, among: Condition = EVERY_FILE) -> list[tuple[str, str]]:
         """Return the traces of which our own errors cost something, each with its error."""
-        return [(uri, stamp.error) for uri, stamp in self._stamps_among(among) if stamp.error and stamp.kind[0]]
+        return [(uri, stamp.error) for uri, stamp in self._stamps_among(among) if stamp.error and stamp.is_trace]
 
     def repeated(self, among: Condition = EVERY_FILE) -> int:
         """Return the number of files with the content of another, as sources tell, without those that reading tells."""
-        named = [stamp for _, stamp in self._stamps_among(among) if stamp.stamp is None and stamp.key and stamp.kind[0]]
+        named = [
+            stamp for _, stamp in self._stamps_among(among) if stamp.stamp is None and stamp.key and stamp.is_trace
+        ]
         keys = [s.key for s in named if "repeated_file" not in msgspec.json.decode(s.kind[3], type=_MoreOfFile).skipped]
         return len(keys) - len(set(keys))
 
@@ -624,7 +634,7 @@ class Manifest:
 
     def parsers(self) -> set[tuple[str | None, int]]:
         """Return the formats of the files, each with the versions of the parsers that read them."""
-        return {(stamp.kind[1], stamp.parser) for stamp in self.stamps().values()}
+        return {(stamp.format, stamp.parser) for stamp in self.stamps().values()}
 
     def files_with_keys(self, keys: Iterable[str]) -> dict[str, list[str]]:
         """Return the files that have each of these keys. Those of a session have its key."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from itertools import compress
 from pathlib import Path
@@ -30,8 +30,8 @@ FOLDER = ".answers"
 LARGE = 2_000
 """Tool calls from which the answers of a shard are kept. Smaller shards are asked together, which takes less time than
 a file each."""
-_PLAIN = frozenset(("varchar", "bigint", "hugeint", "integer", "double", "boolean"))
-"""Types of columns that MessagePack gives back as they were."""
+_PLAIN = frozenset(("varchar", "bigint", "hugeint", "integer", "double", "boolean", "list"))
+"""Types of columns that MessagePack gives back as they were; a list has to be of these."""
 _OF_SHARD = (tables.TABLES.keys() - {"labels"}) | {
     "artifacts", "attempts", "cache_losses", "charges", "repeated_calls", "sessions", "signals",
 }  # fmt: skip
@@ -92,7 +92,9 @@ class ShardAnswers:
             answer = self._read(name, query, is_sum=True)
             if answer is None:
                 (part,) = self._slices([name])
-                answer = self._keep(name, query, Answer.of(execute_ours(part, query)))
+                asked = execute_ours(part, query)
+                kinds = {column[1].id for column in asked.description or ()}
+                answer = self._keep(name, query, Answer.of(asked), kinds)
             answers.append(answer)
         return answers
 
@@ -123,9 +125,9 @@ class ShardAnswers:
             for row in asked.fetchall():
                 rows[shard_of[row[at]]].append(row)
         answers = {name: _by_column(names, of) for name, of in rows.items()}
+        for name, answer in answers.items():
+            self._keep(name, query, answer, kinds)
         if kinds <= _PLAIN:
-            for name, answer in answers.items():
-                self._keep(name, query, answer)
             # Answers of shards that are gone, and of other code, are removed.
             entries = self._store.manifest.shards
             with suppress(OSError):
@@ -142,8 +144,10 @@ class ShardAnswers:
             mark.update(msgspec.json.encode([files[table].digest for table in sorted(files) if "signals" in table]))
         return self._root / f"{name}.{code_stamp()}.{mark.hexdigest()}"
 
-    def _keep(self, name: str, query: str, answer: Answer) -> Answer:
-        disk.keep(self._path(name, query), msgspec.msgpack.encode((self._n_gone(name), answer)))
+    def _keep(self, name: str, query: str, answer: Answer, kinds: Collection[str]) -> Answer:
+        """Keep an answer whose columns have types that can be kept, and return it."""
+        if _PLAIN.issuperset(kinds):
+            disk.keep(self._path(name, query), msgspec.msgpack.encode((self._n_gone(name), answer)))
         return answer
 
     def _read(self, name: str, query: str, *, is_sum: bool = False) -> Answer | None:

@@ -212,7 +212,7 @@ _EITHER = "either"
 """Names the kept document of no named context."""
 
 
-def whole(store: Store, context: str | None, known: Callable[[], KnownSecrets]) -> Document:
+def kept_or_made(store: Store, context: str | None, known: Callable[[], KnownSecrets]) -> Document:
     """Return the document of all studies. It is made once for each state of the store, and kept there, masked."""
     kept = sidecars.read_cache(store, context or _EITHER, "report")
     with suppress(msgspec.DecodeError):  # one that was cut short is made again

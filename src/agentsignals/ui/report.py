@@ -21,7 +21,7 @@ from agentsignals.store import Store, disk
 from agentsignals.store.secrets import Progress, known_secrets
 from agentsignals.ui import check_report
 from agentsignals.ui import document as phrases
-from agentsignals.ui.document import Document, Section, code, document, escaped, table_of, whole, with_code
+from agentsignals.ui.document import Document, Section, code, document, escaped, kept_or_made, table_of, with_code
 from agentsignals.ui.drawing import svg
 from agentsignals.ui.figures import cards
 from agentsignals.ui.filter import key_of
@@ -231,7 +231,10 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
         first = [baselines.against(baselines.decode(held, baseline.name), str(baseline))]
     known = partial(known_secrets, store, progress=progress, each=in_processes)
     is_whole = not (studies or labeller or first)
-    made = whole(store, context, known) if is_whole else document(store, studies, context, labeller, first, known())
+    if is_whole:
+        made = kept_or_made(store, context, known)
+    else:
+        made = document(store, studies, context, labeller, first, known())
     return write_document(made, path, short_ids(store.manifest.sessions))
 
 

@@ -461,10 +461,8 @@ def repeated_work(inputs: Inputs) -> list[Answer]:
     total = fsum(cost.values())
     if not total:
         return []
-    cells, repeats = (
-        inputs.many["sessions"].derived(cells_of),
-        sorted(inputs.many["repeats"], key=itemgetter("session_id", "number")),
-    )
+    cells = inputs.many["sessions"].derived(cells_of)
+    repeats = sorted(inputs.many["repeats"], key=itemgetter("session_id", "number"))
     made: list[Answer] = []
     for kind, (words, do) in _KINDS.items():
         usd = inputs.paid[kind]
